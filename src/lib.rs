@@ -1,0 +1,18 @@
+//! cudalint: a static analyzer for CUDA memory access.
+//!
+//! ```text
+//! text -syntax-> tree -lower-> unit -index, launch-> access facts -memory-> request
+//!      -rules-> evidence -lint-> finding -report-> reader            finding -verify-> measurement
+//! ```
+//!
+//! Modules stand in reading order; each uses only those before it.
+
+extern crate self as cudalint;
+
+pub mod source;
+
+pub mod ir;
+
+pub mod memory;
+
+pub mod lint;

@@ -1,0 +1,3 @@
+//! Rules, findings, fixes, suppression, baseline and configuration.
+
+pub mod finding;

@@ -1,0 +1,1 @@
+//! What one request of a warp costs.
