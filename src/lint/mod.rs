@@ -1,3 +1,4 @@
 //! Rules, findings, fixes, suppression, baseline and configuration.
 
 pub mod finding;
+pub mod fingerprint;
