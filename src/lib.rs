@@ -16,3 +16,8 @@ pub mod ir;
 pub mod memory;
 
 pub mod lint;
+
+#[path = "../rules/mod.rs"]
+pub mod rules;
+
+pub mod cli;

@@ -27,6 +27,8 @@ pub enum Category {
     Bank,
     Cache,
     Alias,
+    /// The comments that silence findings; not about memory.
+    Suppression,
 }
 
 impl fmt::Display for Category {
@@ -37,6 +39,7 @@ impl fmt::Display for Category {
             Category::Bank => "bank",
             Category::Cache => "cache",
             Category::Alias => "alias",
+            Category::Suppression => "suppression",
         })
     }
 }

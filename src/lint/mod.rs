@@ -1,4 +1,13 @@
 //! Rules, findings, fixes, suppression, baseline and configuration.
 
 pub mod finding;
+
 pub mod fingerprint;
+
+pub mod rule;
+
+pub mod check;
+
+pub mod selection;
+
+pub mod config;
