@@ -1,3 +1,5 @@
-fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cudalint::cli::main()
 }

@@ -1,1 +1,131 @@
-//! c
+//! The command line: files are read and written here.
+//!
+//! ```text
+//! arguments, cudalint.toml -settings-> Config      paths -walk, project-> Sources
+//!                       Config, Sources -check-> Outcome -output-> reader
+//! ```
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use super::lint::check::{Checked, Input};
+use super::lint::config::FailOn;
+use super::lint::finding::RuleInfo;
+use super::lint::rule::Rule;
+use super::lint::selection::UNUSED_ALLOW;
+
+pub mod args;
+
+pub mod shell;
+
+pub mod failure;
+
+mod walk;
+
+mod settings;
+
+mod project;
+
+mod check;
+
+mod output;
+
+mod listing;
+
+use args::{CheckArgs, Cli, Command};
+use check::Timings;
+use failure::Failure;
+use settings::Configs;
+use shell::Shell;
+
+/// The analysis that the commands drive.
+pub struct Engine {
+    pub rules: &'static [&'static dyn Rule],
+    pub check: fn(&Input, &[&'static dyn Rule]) -> Checked,
+}
+
+impl Engine {
+    pub fn real() -> Engine {
+        Engine { rules: super::rules::ALL, check: super::lint::check::check }
+    }
+
+    /// Every rule that can be named, the one about comments included.
+    pub fn infos(&self) -> Vec<&'static RuleInfo> {
+        self.rules.iter().map(|rule| rule.info()).chain([&UNUSED_ALLOW]).collect()
+    }
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let run = |shell: &mut Shell<'_>| run(std::env::args_os(), &Engine::real(), shell);
+    match shell::with_process(run) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: no working directory: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one command line; returns the exit status.
+pub fn run(args: impl IntoIterator<Item = OsString>, engine: &Engine, shell: &mut Shell<'_>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, shell),
+    };
+    match dispatch(cli, engine, shell) {
+        Ok(code) => code,
+        Err(Failure::BrokenPipe) => 0,
+        Err(failure) => {
+            let _ = shell.stdout.flush();
+            let _ = shell.stderr.write_all(failure::render(&failure).as_bytes());
+            2
+        }
+    }
+}
+
+/// Help and version go to standard output and are no failure.
+fn usage(error: &clap::Error, shell: &mut Shell<'_>) -> u8 {
+    let text = error.render();
+    if error.use_stderr() {
+        let _ = write!(shell.stderr, "{text}");
+        return 2;
+    }
+    let _ = write!(shell.stdout, "{text}");
+    let _ = shell.stdout.flush();
+    0
+}
+
+fn dispatch(cli: Cli, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    match cli.command {
+        None => run_check(&cli.check, engine, shell),
+        Some(Command::Check(args)) => run_check(&args, engine, shell),
+        Some(Command::Rules(args)) => listing::rules(&args, engine, shell),
+    }
+}
+
+fn run_check(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    let mut timings = Timings::start();
+    if let Some(threads) = args.project.threads {
+        // Fails only where a pool exists already; then that one is used.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+    let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
+    let mut project = project::load(shell, &args.project, &mut configs)?;
+    timings.step("read");
+    let outcome = check::run(engine, &mut project);
+    timings.step("check");
+    output::write(shell, &args.output, &project, &outcome, &mut timings)?;
+    if args.output.timings {
+        for (step, time) in &timings.steps {
+            writeln!(shell.stderr, "{step:>8} {:9.3} ms", time.as_secs_f64() * 1e3)?;
+        }
+    }
+    let failed = outcome.findings.iter().any(|finding| {
+        let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
+        args.output.fail_on.unwrap_or(config).fails(finding.level)
+    });
+    Ok(u8::from(failed && !args.output.exit_zero))
+}

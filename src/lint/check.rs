@@ -49,6 +49,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     pub gaps: Vec<Gap>,
     pub kernels: usize,
+    pub accesses: usize,
 }
 
 /// Analyses the project and runs the rules over it.

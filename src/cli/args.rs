@@ -1,0 +1,151 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::super::lint::config::{ConfidenceName, FailOn, PersonaName};
+
+/// Finds memory accesses of CUDA kernels that waste bandwidth, from plain source.
+#[derive(Debug, Parser)]
+#[command(name = "cudalint", version, about, args_conflicts_with_subcommands = true)]
+#[command(
+    after_help = "Exit status: 0 clean, 1 findings at or above the failing level, 2 wrong use or configuration."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub check: CheckArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check files and directories; the same as no command at all.
+    Check(Box<CheckArgs>),
+    /// List the rules.
+    Rules(RulesArgs),
+}
+
+/// What `check` takes.
+#[derive(Clone, Debug, Default, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What is read, and with which configuration.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ProjectArgs {
+    /// Files and directories; `-` reads standard input [default: .]
+    pub paths: Vec<PathBuf>,
+    /// The path that standard input stands for
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
+    pub stdin_filename: Option<PathBuf>,
+    /// Also leave these files out (a glob as in .gitignore)
+    #[arg(long, value_name = "GLOB", help_heading = "Files")]
+    pub exclude: Vec<String>,
+    /// Leave excluded files out even where they are named one by one
+    #[arg(long, help_heading = "Files")]
+    pub force_exclude: bool,
+    /// Read what .gitignore and hidden names leave out
+    #[arg(long, help_heading = "Files")]
+    pub no_ignore: bool,
+    /// Read with a macro defined, as a compiler's -D
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", help_heading = "Files")]
+    pub define: Vec<String>,
+    /// Look for quoted includes here too
+    #[arg(short = 'I', long = "include-dir", value_name = "DIR", help_heading = "Files")]
+    pub include_dir: Vec<PathBuf>,
+    /// A configuration file to use for all files, or one setting: 'fail-on = "error"'
+    #[arg(long, value_name = "FILE|'KEY = VALUE'", help_heading = "Configuration")]
+    pub config: Vec<String>,
+    /// Read no configuration file
+    #[arg(long, help_heading = "Configuration")]
+    pub isolated: bool,
+    /// Number of threads [default: one per core]
+    #[arg(long, value_name = "N", help_heading = "Files")]
+    pub threads: Option<usize>,
+}
+
+/// Which rules run.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Rules")]
+pub struct SelectionArgs {
+    /// Run only these rules: names, categories or `all`
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub select: Vec<String>,
+    /// Run these rules too
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub extend_select: Vec<String>,
+    /// Do not run these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+    /// Report only findings that are at least this sure
+    #[arg(long, value_enum, value_name = "CONFIDENCE")]
+    pub min_confidence: Option<ConfidenceName>,
+    /// How much to report
+    #[arg(long, value_enum)]
+    pub persona: Option<PersonaName>,
+    /// The same as --persona pedantic
+    #[arg(long, conflicts_with = "persona")]
+    pub pedantic: bool,
+    /// Run rules that are newer than the configuration's edition
+    #[arg(long)]
+    pub preview: bool,
+}
+
+/// What is written, and with which exit status.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// A format, to standard output or to a file; may be given several times
+    #[arg(long, value_name = "FORMAT[=FILE]")]
+    pub output_format: Vec<String>,
+    /// Print how often each rule was found, instead of the findings
+    #[arg(long)]
+    pub statistics: bool,
+    /// Print how long each step took, to standard error
+    #[arg(long)]
+    pub timings: bool,
+    /// Also report findings that a comment silences
+    #[arg(long)]
+    pub show_suppressed: bool,
+    /// Print nothing but findings
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Exit with 0 even where there are findings
+    #[arg(short = 'e', long)]
+    pub exit_zero: bool,
+    /// The level from which a finding fails the run
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub fail_on: Option<FailOn>,
+    /// When to use colour and links
+    #[arg(long, value_enum, value_name = "WHEN", global = true)]
+    pub color: Option<ColorWhen>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct RulesArgs {
+    #[arg(long, value_enum, default_value_t)]
+    pub output_format: ListFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    #[default]
+    Text,
+    Json,
+}

@@ -1,0 +1,48 @@
+//! `rules` and `explain`: what the rules are.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Engine;
+use super::args::{ListFormat, RulesArgs};
+use super::failure::Failure;
+use super::shell::Shell;
+
+#[derive(Serialize)]
+struct RuleEntry {
+    name: &'static str,
+    summary: &'static str,
+    category: String,
+    level: String,
+    since: &'static str,
+}
+
+pub fn rules(args: &RulesArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    let entry = |rule: &super::super::lint::finding::RuleInfo| RuleEntry {
+        name: rule.name,
+        summary: rule.summary,
+        category: rule.category.to_string(),
+        level: rule.default_level.to_string(),
+        since: rule.since,
+    };
+    let entries: Vec<RuleEntry> = engine.infos().into_iter().map(entry).collect();
+    let mut text = String::new();
+    match args.output_format {
+        ListFormat::Json => {
+            text = serde_json::to_string_pretty(&serde_json::json!({ "schemaVersion": 1, "rules": entries }))
+                .unwrap_or_default();
+            text.push('\n');
+        }
+        ListFormat::Text => {
+            let width = entries.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
+            for rule in entries {
+                let (name, level, category, summary) = (rule.name, rule.level, rule.category, rule.summary);
+                let _ = writeln!(text, "{name:width$}  {level:7}  {category:11}  {summary}");
+            }
+        }
+    }
+    shell.stdout.write_all(text.as_bytes())?;
+    shell.stdout.flush()?;
+    Ok(0)
+}

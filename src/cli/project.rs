@@ -1,0 +1,353 @@
+//! Reads a project: the files to check, and around them what they need to be understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rayon::prelude::*;
+
+use super::super::ir::ast::Gap;
+use super::super::source::{FileId, SourceFile, Sources, Span};
+use super::args::ProjectArgs;
+use super::failure::Failure;
+use super::settings::{Config, Configs};
+use super::shell::{Shell, normalize};
+use super::walk::{self, Kind, Root};
+
+/// A project in memory.
+#[derive(Debug, Default)]
+pub struct Project {
+    pub sources: Sources,
+    /// Absolute, by [`FileId`].
+    pub paths: Vec<PathBuf>,
+    pub checked: Vec<FileId>,
+    /// The configuration of each checked file, in the same order.
+    pub configs: Vec<Rc<Config>>,
+    /// Files that could not be read or are no text, and a context that was cut off.
+    pub gaps: Vec<Gap>,
+    /// The project's directory, for paths in machine formats. Absolute.
+    pub root: PathBuf,
+}
+
+impl Project {
+    pub fn path(&self, id: FileId) -> &Path {
+        self.paths.get(id.0 as usize).map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// The configuration of a checked file.
+    pub fn config(&self, id: FileId) -> Option<&Config> {
+        let at = self.checked.binary_search(&id).ok()?;
+        self.configs.get(at).map(|config| &**config)
+    }
+
+    fn add(&mut self, path: &Path, file: SourceFile) -> FileId {
+        self.paths.push(path.to_owned());
+        self.sources.add(file)
+    }
+}
+
+/// What is to be read, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Context,
+    /// Found in a directory that was named, or named itself.
+    Checked,
+}
+
+/// The content of one path.
+enum Content {
+    Text(Vec<u8>),
+    /// No device code: nothing to say about it.
+    Irrelevant,
+    Unreadable(String),
+}
+
+/// Finds and reads everything that `args` name.
+pub fn load(shell: &mut Shell<'_>, args: &ProjectArgs, configs: &mut Configs) -> Result<Project, Failure> {
+    let mut plan = Plan::default();
+    plan.targets(shell, args, configs)?;
+    plan.context(args, configs);
+    let mut contents = plan.read();
+    let include_dirs = plan.include_dirs(configs)?;
+    plan.includes(&mut contents, &include_dirs);
+    plan.finish(shell, configs, contents)
+}
+
+#[derive(Default)]
+struct Plan {
+    files: BTreeMap<PathBuf, Role>,
+    unreadable: Vec<(PathBuf, String)>,
+    stdin: Option<(PathBuf, Vec<u8>)>,
+    /// Directories that were named.
+    walked: BTreeSet<PathBuf>,
+    roots: BTreeSet<Root>,
+    cut_off: bool,
+}
+
+impl Plan {
+    fn targets(
+        &mut self,
+        shell: &mut Shell<'_>,
+        args: &ProjectArgs,
+        configs: &mut Configs,
+    ) -> Result<(), Failure> {
+        let here = [PathBuf::from(".")];
+        let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+        for path in paths {
+            if path.as_os_str() == "-" {
+                self.standard_input(shell, args)?;
+                continue;
+            }
+            let absolute = shell.absolute(path);
+            if absolute.is_dir() {
+                self.directory(&absolute, args, configs)?;
+            } else if absolute.exists() {
+                self.file(absolute, args, configs)?;
+            } else {
+                return Err(Failure::Usage(format!("no such file or directory: {}", path.display())));
+            }
+        }
+        Ok(())
+    }
+
+    fn standard_input(&mut self, shell: &mut Shell<'_>, args: &ProjectArgs) -> Result<(), Failure> {
+        let mut text = Vec::new();
+        let read = shell.stdin.read_to_end(&mut text);
+        read.map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+        let name = args.stdin_filename.clone().unwrap_or_else(|| PathBuf::from("stdin.cu"));
+        let path = shell.absolute(&name);
+        self.files.insert(path.clone(), Role::Checked);
+        self.stdin = Some((path, text));
+        Ok(())
+    }
+
+    fn directory(&mut self, root: &Path, args: &ProjectArgs, configs: &mut Configs) -> Result<(), Failure> {
+        let (files, unreadable) = walk::directory(root, args.no_ignore, None);
+        self.unreadable.extend(unreadable);
+        self.walked.insert(root.to_owned());
+        for file in files {
+            if !configs.of(&file)?.excludes(&file) {
+                self.files.insert(file, Role::Checked);
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: PathBuf, args: &ProjectArgs, configs: &mut Configs) -> Result<(), Failure> {
+        if !(args.force_exclude && configs.of(&file)?.excludes(&file)) {
+            self.files.insert(file, Role::Checked);
+        }
+        Ok(())
+    }
+
+    /// The include directories of all checked files together.
+    fn include_dirs(&self, configs: &mut Configs) -> Result<Vec<PathBuf>, Failure> {
+        let mut dirs = Vec::new();
+        for (file, role) in &self.files {
+            if *role == Role::Checked {
+                for dir in &configs.of(file)?.include_dirs {
+                    if !dirs.contains(dir) {
+                        dirs.push(dir.clone());
+                    }
+                }
+            }
+        }
+        Ok(dirs)
+    }
+
+    /// Adds the files of the projects that the checked files belong to.
+    fn context(&mut self, args: &ProjectArgs, configs: &mut Configs) {
+        let directories: BTreeSet<PathBuf> =
+            self.files.keys().filter_map(|file| file.parent().map(Path::to_owned)).collect();
+        self.roots = directories.iter().map(|directory| configs.project_root(directory)).collect();
+        let mut budget = walk::CONTEXT_FILES;
+        for root in self.roots.clone() {
+            let (path, depth) = match &root {
+                Root::Tree(path) => (path, None),
+                Root::Directory(path) => (path, Some(1)),
+            };
+            if self.walked.contains(path) {
+                continue;
+            }
+            for file in walk::directory(path, args.no_ignore, depth).0 {
+                if self.files.contains_key(&file) {
+                    continue;
+                }
+                if budget == 0 {
+                    self.cut_off = true;
+                    return;
+                }
+                budget -= 1;
+                self.files.insert(file, Role::Context);
+            }
+        }
+    }
+
+    fn read(&self) -> BTreeMap<PathBuf, Content> {
+        let read = |(path, role): (&PathBuf, &Role)| {
+            let content = match &self.stdin {
+                Some((name, text)) if name == path => classify(path, text.clone(), *role),
+                _ => read(path, *role),
+            };
+            (path.clone(), content)
+        };
+        let files: Vec<(&PathBuf, &Role)> = self.files.iter().collect();
+        files.into_par_iter().map(read).collect::<Vec<_>>().into_iter().collect()
+    }
+
+    /// Follows quoted includes: a header of constants holds no device code and matters all the same.
+    fn includes(&mut self, contents: &mut BTreeMap<PathBuf, Content>, include_dirs: &[PathBuf]) {
+        let is_text = |(path, content): (&PathBuf, &Content)| match content {
+            Content::Text(_) => Some(path.clone()),
+            Content::Irrelevant | Content::Unreadable(_) => None,
+        };
+        let mut queue: Vec<PathBuf> = contents.iter().filter_map(is_text).collect();
+        while let Some(file) = queue.pop() {
+            let Some(Content::Text(text)) = contents.get(&file) else { continue };
+            for name in quoted_includes(text) {
+                let places = file.parent().into_iter().chain(include_dirs.iter().map(PathBuf::as_path));
+                let mut places = places.map(|directory| normalize(&directory.join(&name)));
+                let Some(path) = places.find(|path| contents.contains_key(path) || path.is_file()) else {
+                    continue;
+                };
+                let known = matches!(contents.get(&path), Some(Content::Text(_) | Content::Unreadable(_)));
+                if known || contents.len() >= 2 * walk::CONTEXT_FILES {
+                    continue;
+                }
+                if let Some(text) = read_context(&path) {
+                    self.files.entry(path.clone()).or_insert(Role::Context);
+                    contents.insert(path.clone(), Content::Text(text));
+                    queue.push(path);
+                }
+            }
+        }
+    }
+
+    fn finish(
+        self,
+        shell: &Shell<'_>,
+        configs: &mut Configs,
+        mut contents: BTreeMap<PathBuf, Content>,
+    ) -> Result<Project, Failure> {
+        let mut project = Project { root: self.root(shell), ..Project::default() };
+        for (path, reason) in self.unreadable {
+            contents.insert(path, Content::Unreadable(reason));
+        }
+        for (path, content) in contents {
+            let shown = match &self.stdin {
+                Some((name, _)) if *name == path && !path.exists() => path.file_name().map(PathBuf::from),
+                _ => None,
+            };
+            let shown = shown.unwrap_or_else(|| shell.display(&path));
+            match content {
+                Content::Irrelevant => {}
+                Content::Unreadable(reason) => {
+                    let file = project.add(&path, SourceFile::new(shown, String::new()));
+                    project.gaps.push(Gap { span: Span::new(file, 0, 0), reason });
+                }
+                Content::Text(text) => {
+                    let file = project.add(&path, SourceFile::from_bytes(shown, text));
+                    if self.files.get(&path) == Some(&Role::Checked) {
+                        project.configs.push(configs.of(&path)?);
+                        project.checked.push(file);
+                    }
+                }
+            }
+        }
+        if self.cut_off
+            && let Some(file) = project.checked.first()
+        {
+            let reason =
+                format!("the project has more than {} files; the rest was not read", walk::CONTEXT_FILES);
+            project.gaps.push(Gap { span: Span::new(*file, 0, 0), reason });
+        }
+        Ok(project)
+    }
+
+    /// The one directory that all projects of the run lie in, or else the working directory.
+    fn root(&self, shell: &Shell<'_>) -> PathBuf {
+        let mut roots = self.roots.iter().map(|root| match root {
+            Root::Tree(path) => path.clone(),
+            Root::Directory(_) => shell.cwd.clone(),
+        });
+        match (roots.next(), roots.next()) {
+            (Some(root), None) => root,
+            _ => shell.cwd.clone(),
+        }
+    }
+}
+
+fn read(path: &Path, role: Role) -> Content {
+    if role == Role::Context
+        && std::fs::metadata(path).map_or(0, |data| data.len()) > walk::CONTEXT_FILE_BYTES
+    {
+        return Content::Irrelevant;
+    }
+    match std::fs::read(path) {
+        Ok(bytes) => classify(path, bytes, role),
+        Err(_) if role == Role::Context => Content::Irrelevant,
+        Err(error) => Content::Unreadable(format!("cannot be read: {error}")),
+    }
+}
+
+fn classify(path: &Path, bytes: Vec<u8>, role: Role) -> Content {
+    if Kind::of(path) == Kind::Maybe && !walk::has_device_code(&bytes) {
+        return Content::Irrelevant;
+    }
+    match (memchr::memchr(0, &bytes), role) {
+        (None, _) => Content::Text(bytes),
+        (Some(_), Role::Context) => Content::Irrelevant,
+        (Some(_), Role::Checked) => Content::Unreadable("is not text: it holds a NUL byte".to_owned()),
+    }
+}
+
+/// An included file, whatever it holds, within the budget for context.
+fn read_context(path: &Path) -> Option<Vec<u8>> {
+    let small = std::fs::metadata(path).ok()?.len() <= walk::CONTEXT_FILE_BYTES;
+    let bytes = small.then(|| std::fs::read(path).ok()).flatten()?;
+    memchr::memchr(0, &bytes).is_none().then_some(bytes)
+}
+
+/// The names in `#include "…"` lines.
+fn quoted_includes(text: &[u8]) -> Vec<PathBuf> {
+    let mut names = Vec::new();
+    for at in memchr::memmem::find_iter(text, b"include") {
+        let before = text.get(..at).unwrap_or_default().trim_ascii_end();
+        let after = text.get(at + b"include".len()..).unwrap_or_default();
+        let line = after.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_start();
+        if !before.ends_with(b"#") {
+            continue;
+        }
+        let quoted = line.strip_prefix(b"\"").and_then(|rest| rest.split(|byte| *byte == b'"').next());
+        if let Some(name) =
+            quoted.and_then(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty())
+        {
+            names.push(PathBuf::from(name));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_includes_are_found_in_every_spelling() {
+        let text = b"#include \"a.h\"\n # include\t\"b/c.cuh\" // \"no\"\n#include <d.h>\nx include \"e\"\n#include \"\"";
+        assert_eq!(quoted_includes(text), [PathBuf::from("a.h"), PathBuf::from("b/c.cuh")]);
+    }
+
+    #[test]
+    fn headers_without_device_code_and_binaries_are_left_out() {
+        let text = |path: &str, bytes: &[u8]| match classify(Path::new(path), bytes.to_vec(), Role::Checked) {
+            Content::Text(_) => "text",
+            Content::Irrelevant => "irrelevant",
+            Content::Unreadable(_) => "unreadable",
+        };
+        assert_eq!(text("a.h", b"int x;"), "irrelevant");
+        assert_eq!(text("a.h", b"__device__ int x;"), "text");
+        assert_eq!(text("a.cu", b"int x;"), "text");
+        assert_eq!(text("a.cu", b"\0ELF"), "unreadable");
+    }
+}
