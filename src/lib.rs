@@ -20,4 +20,6 @@ pub mod lint;
 #[path = "../rules/mod.rs"]
 pub mod rules;
 
+pub mod report;
+
 pub mod cli;

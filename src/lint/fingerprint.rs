@@ -17,15 +17,19 @@
 //! A run over part of the project numbers only what it sees. A baseline that is compared with such a run should
 //! store the path beside each fingerprint and compare [`key`]s per path first, whole fingerprints after.
 
+use std::borrow::Borrow;
+
 use super::super::source::{Sources, Span};
 use super::finding::Finding;
 
 /// The fingerprint of each finding, in the order given. All are distinct.
-pub fn fingerprints(sources: &Sources, findings: &[Finding]) -> Vec<String> {
-    let keys: Vec<u64> = findings.iter().map(|finding| key_of(sources, finding)).collect();
+pub fn fingerprints<F: Borrow<Finding>>(sources: &Sources, findings: &[F]) -> Vec<String> {
+    let keys: Vec<u64> = findings.iter().map(|finding| key_of(sources, finding.borrow())).collect();
     let mut order: Vec<usize> = (0..findings.len()).collect();
     // Report order among equals; the given order decides where even that is equal (two launch shapes).
-    order.sort_by_key(|&at| (keys.get(at), findings.get(at).map(|f| (f.span.file, f.span.start, f.span.end))));
+    let place =
+        |finding: &F| (finding.borrow().span.file, finding.borrow().span.start, finding.borrow().span.end);
+    order.sort_by_key(|&at| (keys.get(at), findings.get(at).map(place)));
     let mut result = vec![String::new(); findings.len()];
     let (mut previous, mut ordinal) = (None, 0u32);
     for at in order {
@@ -123,7 +127,9 @@ pub(crate) fn squeeze(text: &str) -> String {
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): stable over versions and platforms, unlike the standard library's hasher.
 fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -187,7 +193,8 @@ mod tests {
     #[test]
     fn equals_are_numbered_in_report_order_over_files() {
         let (sources, a, b) = two_files();
-        let findings = [at(b, 3, "k", "x[i]"), at(a, 9, "k", "x[i]"), at(a, 2, "k", "x[i]"), at(a, 1, "k", "y[i]")];
+        let findings =
+            [at(b, 3, "k", "x[i]"), at(a, 9, "k", "x[i]"), at(a, 2, "k", "x[i]"), at(a, 1, "k", "y[i]")];
         let prints = fingerprints(&sources, &findings);
         let ordinals: Vec<&str> = prints.iter().filter_map(|f| f.split_once(':')).map(|(_, n)| n).collect();
         assert_eq!(ordinals, ["3", "2", "1", "1"]);
