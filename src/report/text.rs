@@ -105,8 +105,13 @@ fn details(report: &Report<'_>, finding: &Finding) -> Vec<(&'static str, String)
             .push(("from", format!("{}:{line}: {}", shown_path(report.sources, step.span.file), step.text)));
     }
     details.extend(finding.help.iter().map(|help| ("help", help.clone())));
-    details.extend(launch(finding).map(|launch| ("for", launch)));
-    details.extend(sureness(finding).map(|sureness| ("sure", sureness)));
+    let basis: Vec<String> = launch(finding).into_iter().chain(confidence(finding)).collect();
+    if !basis.is_empty() {
+        details.push(("for", basis.join("; ")));
+    }
+    if !finding.numbers.assumptions.is_empty() {
+        details.push(("if", finding.numbers.assumptions.join("; ")));
+    }
     details
 }
 
@@ -124,13 +129,17 @@ fn launch(finding: &Finding) -> Option<String> {
     }
 }
 
-/// How sure, and what was taken for granted.
+fn confidence(finding: &Finding) -> Option<String> {
+    finding.numbers.confidence.map(|confidence| format!("confidence: {confidence}"))
+}
+
+/// How sure, and what was taken for granted, in one phrase.
 pub(super) fn sureness(finding: &Finding) -> Option<String> {
-    let confidence = finding.numbers.confidence?;
+    let confidence = confidence(finding)?;
     let assumptions = &finding.numbers.assumptions;
     Some(match assumptions.is_empty() {
-        true => confidence.to_string(),
-        false => format!("{confidence}, taking that {}", assumptions.join("; ")),
+        true => confidence,
+        false => format!("{confidence}, if {}", assumptions.join("; ")),
     })
 }
 

@@ -1,3 +1,4 @@
 //! One binary for all integration tests.
 
 mod cli;
+mod report;

@@ -202,7 +202,7 @@ fn message_text(finding: &Finding, related: &[Location]) -> String {
     let mut sentences = vec![sentence(&finding.message)];
     sentences.extend(finding.notes.iter().map(|note| sentence(note)));
     sentences.extend(finding.help.iter().map(|help| sentence(help)));
-    sentences.extend(sureness(finding).map(|sure| sentence(&format!("confidence: {sure}"))));
+    sentences.extend(sureness(finding).map(|sure| sentence(&sure)));
     // A bracket before a parenthesis would be taken for a link.
     let text = sentences.join(" ").replace("](", "\\](");
     if related.is_empty() { text } else { format!("{text} Index: {}.", links(related)) }
@@ -212,7 +212,7 @@ fn message_markdown(finding: &Finding, related: &[Location]) -> String {
     let mut blocks = vec![sentence(&finding.message)];
     blocks.extend(finding.notes.iter().map(|note| format!("- why: {}", harmless(note))));
     blocks.extend(finding.help.iter().map(|help| format!("- help: {}", harmless(help))));
-    blocks.extend(sureness(finding).map(|sure| format!("- confidence: {}", harmless(&sure))));
+    blocks.extend(sureness(finding).map(|sure| format!("- {}", harmless(&sure))));
     let text = blocks.join("\n").replacen('\n', "\n\n", 1).replace("](", "\\](");
     if related.is_empty() { text } else { format!("{text}\n- index: {}", links(related)) }
 }
