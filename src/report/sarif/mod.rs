@@ -86,8 +86,8 @@ fn descriptor<'a>(report: &Report<'a>, rule: &'static RuleInfo) -> Descriptor<'a
 
 /// The first paragraph of the room's README, on one line.
 fn full_description(rule: &RuleInfo) -> String {
-    let paragraphs = rule.doc.split("\n\n").map(str::trim);
-    let first = paragraphs.filter(|text| !text.is_empty() && !text.starts_with(['#', '`', '|', '<'])).next();
+    let mut paragraphs = rule.doc.split("\n\n").map(str::trim);
+    let first = paragraphs.find(|text| !text.is_empty() && !text.starts_with(['#', '`', '|', '<']));
     let text = first.unwrap_or(rule.summary).split_whitespace().collect::<Vec<_>>().join(" ");
     sentence(&text).chars().take(TEXT_LIMIT).collect()
 }
