@@ -1,4 +1,5 @@
 //! One binary for all integration tests.
 
 mod cli;
+mod memory;
 mod report;
