@@ -13,6 +13,8 @@ pub mod source;
 
 pub mod ir;
 
+pub mod syntax;
+
 pub mod memory;
 
 pub mod lint;
