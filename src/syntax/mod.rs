@@ -1,5 +1,6 @@
 //! Text -> tree -> owned syntax ([`crate::ir::ast`]). The only folder that names tree_sitter.
 
+pub mod build;
 pub mod conditional;
 pub mod lex;
 pub mod macros;
