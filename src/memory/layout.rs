@@ -2,7 +2,7 @@
 //!
 //! Two remedies leave every index of the source as it is. *Padding* widens the innermost extent, `tile[32][32 + 1]`, so
 //! that consecutive rows start in different banks. An *XOR swizzle* permutes each row on its own,
-//! `tile[r][c ^ (r & 31)]`, and costs no memory. Which of them helps depends on the block shape and on every access to
+//! `tile[r][c ^ (r & 31)]`, and costs no memory. In an array of more dimensions r may be any of the outer indices. Which of them helps depends on the block shape and on every access to
 //! the array, so each candidate is simulated over every request of every access; nothing is known in advance.
 //!
 //! Worked example, measured on an H200: a 16x16 `float` tile in a 16x16 block is written by rows and read by columns.
@@ -18,6 +18,8 @@
 //! ```
 //!
 //! All paddings make the row write worse; a swizzle is proposed (`[r][c ^ r]` does the same and is simpler). For 32x32, padding by one is already perfect.
+
+use std::fmt;
 
 use super::device::{WARP_LANES, WAVEFRONT_BYTES, WIDEST_ACCESS_BYTES};
 use super::shared::{SharedOp, least, wavefronts};
@@ -61,14 +63,38 @@ pub enum Layout {
     Swizzle(Swizzle),
 }
 
-/// An XOR swizzle of the innermost index by the one before it: `c ^ (((r >> shift) & mask) · unit)`.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Layout::Plain => f.write_str("[r][c]"),
+            Layout::Pad { elements } => write!(f, "[r][c], {elements} elements more in each row"),
+            Layout::Swizzle(swizzle) => write!(f, "[r][{swizzle}]"),
+        }
+    }
+}
+
+/// An XOR swizzle of the innermost index c by an index r further out: `c ^ (((r >> shift) & mask) · unit)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Swizzle {
+    /// Which index r is: its place in [`ArrayUse::extents`], so 0 for an array of two dimensions.
+    pub dimension: usize,
     pub shift: u32,
     /// Less than the innermost extent divided by `unit`.
     pub mask: u64,
     /// Elements that stay together: those of the widest vector access, else 1. A power of two.
     pub unit: u64,
+}
+
+impl fmt::Display for Swizzle {
+    /// `c ^ (r & 14)`, `c ^ ((r >> 1) & 7) * 4`: valid C for the indices r and c.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Swizzle { dimension: _, shift, mask, unit } = self;
+        match shift {
+            0 => write!(f, "c ^ (r & {mask})")?,
+            _ => write!(f, "c ^ ((r >> {shift}) & {mask})")?,
+        }
+        if *unit > 1 { write!(f, " * {unit}") } else { Ok(()) }
+    }
 }
 
 /// What to do about the bank conflicts of an array. Totals are wavefronts over all requests.
@@ -86,6 +112,9 @@ pub enum Remedy {
 /// that remain, so only their ratio means anything; a block of 1024 threads makes 32 requests of each access, so
 /// this is 64 accesses, or fewer in loops.
 pub const MOST_REQUESTS: usize = 2048;
+
+/// Most swizzles that are tried: enough for an array of three dimensions. A simulated request takes about a microsecond.
+const MOST_SWIZZLES: usize = 72;
 
 /// Finds the layout with the fewest wavefronts in total among paddings of 1, 2, 4, 8 elements (and 16 bytes) and XOR
 /// swizzles.
@@ -135,7 +164,7 @@ pub fn simulate(array: &ArrayUse, accesses: &[AccessUse], layout: Layout) -> Opt
 fn candidates(uses: &Uses) -> Vec<Layout> {
     let mut layouts = Vec::new();
     // Padding a single row moves nothing.
-    if uses.rows_matter {
+    if uses.rows > 1 {
         let small = |pad: u64| pad <= 8 || pad.saturating_mul(uses.element_bytes) <= 16;
         let useful = |&pad: &u64| small(pad) && uses.keeps_rows_aligned(pad);
         layouts.extend([1, 2, 4, 8, 16].into_iter().filter(useful).map(|elements| Layout::Pad { elements }));
@@ -145,7 +174,7 @@ fn candidates(uses: &Uses) -> Vec<Layout> {
 }
 
 /// Masks are runs of ones, `c ^ (r & 31)`, `c ^ (r & ~1)`; those from bit 0 up come first, longest first. Bits that move
-/// an element by a multiple of 128 bytes do not change its bank and are not tried.
+/// an element by a multiple of 128 bytes do not change its bank and are not tried. The nearest index comes first.
 fn swizzles(uses: &Uses) -> Vec<Swizzle> {
     let unit = uses.vector_elements;
     let units_of_row = uses.columns.checked_div(unit).unwrap_or(0);
@@ -155,14 +184,16 @@ fn swizzles(uses: &Uses) -> Vec<Swizzle> {
         return Vec::new();
     }
     let bits = units_of_row.min(units_of_banks).ilog2();
+    let from_bit_0 = (1..=bits).rev().map(|high| (1 << high) - 1);
+    let to_the_top = (1..bits).map(|low| (1 << bits) - (1 << low));
+    let masks: Vec<u64> = from_bit_0.chain(to_the_top).collect();
     let mut found = Vec::new();
-    for shift in 0..=3 {
-        for low in 0..bits {
-            for high in (low + 1..=bits).rev() {
-                found.push(Swizzle { shift, mask: (1 << high) - (1 << low), unit });
-            }
+    for (dimension, _) in uses.outer.iter().enumerate().rev().filter(|(_, outer)| outer.extent > 1) {
+        for shift in 0..=3 {
+            found.extend(masks.iter().map(|&mask| Swizzle { dimension, shift, mask, unit }));
         }
     }
+    found.truncate(MOST_SWIZZLES);
     found
 }
 
@@ -183,10 +214,10 @@ struct Uses {
     element_bytes: u64,
     /// The innermost extent.
     columns: u64,
+    /// All other extents.
+    outer: Vec<Outer>,
     /// All other extents multiplied.
     rows: u64,
-    /// False for an array of one row.
-    rows_matter: bool,
     /// Elements of the widest access.
     vector_elements: u64,
     /// What the widest vector access needs every row to start at, in bytes.
@@ -200,12 +231,33 @@ struct PlacedAccess {
     requests: Vec<Vec<(u32, Place)>>,
 }
 
-/// An element: row `row` of all rows (outer extents counted in), whose second innermost index is `r`, and column `c`.
+/// An element: row `row` of all rows, the outer extents counted in, and column `c`.
 #[derive(Clone, Copy)]
 struct Place {
     row: i64,
-    r: i64,
     c: i64,
+}
+
+/// An extent other than the innermost.
+struct Outer {
+    extent: i64,
+    /// Rows from one index to the next.
+    rows_apart: i64,
+}
+
+impl Outer {
+    /// All extents but the innermost, outermost first; `None` if the array is larger than any memory.
+    fn of(extents: &[u64]) -> Option<Vec<Outer>> {
+        let mut rows_apart: i64 = 1;
+        let mut outer = Vec::with_capacity(extents.len());
+        for &extent in extents.iter().rev() {
+            let extent = i64::try_from(extent).ok()?;
+            outer.push(Outer { extent, rows_apart });
+            rows_apart = rows_apart.checked_mul(extent)?;
+        }
+        outer.reverse();
+        Some(outer)
+    }
 }
 
 impl Uses {
@@ -216,7 +268,8 @@ impl Uses {
             return None;
         }
         let requests: usize = accesses.iter().map(|access| access.requests.len()).sum();
-        let step = requests.div_ceil(MOST_REQUESTS).max(1);
+        // Odd, so that thinning meets all warps of a block in turn and not always the same.
+        let step = requests.div_ceil(MOST_REQUESTS) | 1;
         let mut placed = Vec::with_capacity(accesses.len());
         for access in accesses {
             let width_bytes = match access.op {
@@ -242,7 +295,7 @@ impl Uses {
             element_bytes,
             columns,
             rows: outer.iter().fold(1, |rows, &extent| rows.saturating_mul(extent)),
-            rows_matter: outer.iter().any(|&extent| extent > 1),
+            outer: Outer::of(outer)?,
             vector_elements: widest.div_ceil(element_bytes).max(1),
             alignment: vectors.max().unwrap_or(1),
             accesses: placed,
@@ -266,6 +319,7 @@ impl Uses {
             && swizzle.unit.is_power_of_two()
             && swizzle.unit >= self.vector_elements
             && reach.is_some_and(|reach| reach < self.columns)
+            && swizzle.dimension < self.outer.len()
     }
 
     /// Wavefronts that no layout undercuts.
@@ -320,8 +374,9 @@ impl Uses {
         let (pitch, column) = match layout {
             Layout::Plain => (columns, place.c),
             Layout::Pad { elements } => (columns.checked_add(i64::try_from(elements).ok()?)?, place.c),
-            Layout::Swizzle(Swizzle { shift, mask, unit }) => {
-                let turned = place.r.checked_shr(shift)? & i64::try_from(mask).ok()?;
+            Layout::Swizzle(Swizzle { dimension, shift, mask, unit }) => {
+                let turned =
+                    self.outer_index(place, dimension)?.checked_shr(shift)? & i64::try_from(mask).ok()?;
                 (columns, place.c ^ turned.checked_mul(i64::try_from(unit).ok()?)?)
             }
         };
@@ -330,6 +385,13 @@ impl Uses {
             .checked_mul(pitch)?
             .checked_add(column)?
             .checked_mul(i64::try_from(self.element_bytes).ok()?)
+    }
+
+    /// The index of a place in an outer dimension; the outermost may leave its extent.
+    fn outer_index(&self, place: Place, dimension: usize) -> Option<i64> {
+        let Outer { extent, rows_apart } = self.outer.get(dimension)?;
+        let index = place.row.checked_div_euclid(*rows_apart)?;
+        if dimension == 0 { Some(index) } else { index.checked_rem_euclid(*extent) }
     }
 }
 
@@ -342,16 +404,12 @@ fn alignment(width_bytes: u32, element_bytes: u64) -> Option<u64> {
 /// The element of each active lane; `None` if an index leaves its extent (the outermost may), a vector leaves its row or
 /// dimensions are missing.
 fn places(array: &ArrayUse, request: &IndexRequest, width_bytes: u32) -> Option<Vec<(u32, Place)>> {
-    let (&columns, outer) = array.extents.split_last()?;
-    let columns = i64::try_from(columns).ok()?;
-    let rows_of_plane = outer.last().filter(|_| outer.len() > 1).map(|&extent| i64::try_from(extent));
-    let rows_of_plane = rows_of_plane.transpose().ok()?;
+    let columns = i64::try_from(*array.extents.last()?).ok()?;
     let elements = i64::from(width_bytes.div_ceil(array.element_bytes.max(1)).max(1));
     let place = |lane: u32| {
         let flat = flat_index(array, request, lane)?;
         let (row, c) = (flat.div_euclid(columns), flat.rem_euclid(columns));
-        let r = rows_of_plane.map_or(row, |rows| row.rem_euclid(rows));
-        (c + elements <= columns).then_some((lane, Place { row, r, c }))
+        (c <= columns - elements).then_some((lane, Place { row, c }))
     };
     (0..WARP_LANES).filter(|lane| request.active >> lane & 1 == 1).map(place).collect()
 }

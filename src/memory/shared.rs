@@ -37,6 +37,7 @@ use super::request::{Cost, units_filled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SharedOp {
     Load,
+    /// Also for `cp.async` of 4 and 8 bytes, whose shared-memory side takes at least as much.
     Store,
     /// Add, minimum, maximum, bit operations and exchange on 32-bit integers: one native instruction.
     Atomic,
@@ -109,7 +110,7 @@ fn matrix(lanes: &Lanes, op: SharedOp) -> Cost {
 const ROW_BYTES: u32 = 16;
 
 /// One wavefront (two for a compare-and-swap, twice that for 8 bytes) for every lane on the busiest bank.
-/// The best is as much as lanes in distinct banks take.
+/// The best is as much as lanes in distinct banks take. Of 8-byte atomics only `atomicAdd`, a loop, was measured.
 fn atomic(lanes: &Lanes, width_bytes: u32, per_turn: u32) -> Cost {
     let per_turn = per_turn * if width_bytes > WORD_BYTES { 2 } else { 1 };
     let turns = groups(lanes, width_bytes, SharedOp::Atomic)

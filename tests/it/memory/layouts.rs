@@ -51,7 +51,7 @@ fn transpose(block: [u32; 3]) -> [AccessUse; 2] {
 #[test]
 fn tile_of_16_is_swizzled() {
     let (tile, accesses) = (array(&[16, 16], 4), transpose([16, 16, 1]));
-    let swizzle = |mask| Swizzle { shift: 0, mask, unit: 1 };
+    let swizzle = |mask| Swizzle { dimension: 0, shift: 0, mask, unit: 1 };
     let measured = [
         (Layout::Plain, [1.0, 8.0]),
         (Layout::Pad { elements: 1 }, [2.0, 2.0]),
@@ -80,7 +80,8 @@ fn tile_of_32_is_padded() {
     let padded = Remedy::Pad { elements: 1, total_before: 1056, total_after: 64, extra_bytes: 128 };
     assert_eq!(search(&tile, &accesses), padded);
     // Swizzles and too small masks, measured: 1 and 4 wavefronts for the column.
-    let swizzled = |mask| means(&tile, &accesses, Layout::Swizzle(Swizzle { shift: 0, mask, unit: 1 }));
+    let swizzled =
+        |mask| means(&tile, &accesses, Layout::Swizzle(Swizzle { dimension: 0, shift: 0, mask, unit: 1 }));
     assert_eq!(swizzled(31), [1.0, 1.0]);
     assert_eq!(swizzled(7), [1.0, 4.0]);
 }
@@ -105,6 +106,32 @@ fn doubles_and_planes() {
 }
 
 #[test]
+fn cube_is_swizzled_by_its_outermost_index() {
+    // float tile[8][8][8] in an 8x8x8 block, written straight and read transposed: 1 and 8 wavefronts (measured). A pad
+    // of one breaks the straight write: four rows of 8 no longer fill the banks. The transposed read has lanes
+    // x = 0…7, y = 0…3 at word 64 · x + 8 · y + z, that is bank 8 · y + z; with z ^ x the x of one y take 8 banks.
+    let block = [8, 8, 8];
+    let accesses = [
+        access(block, 4, SharedOp::Store, |x, y, z| vec![z, y, x]),
+        access(block, 4, SharedOp::Load, |x, y, z| vec![x, y, z]),
+    ];
+    let cube = array(&[8, 8, 8], 4);
+    assert_eq!(means(&cube, &accesses, Layout::Plain), [1.0, 8.0]);
+    assert_eq!(means(&cube, &accesses, Layout::Pad { elements: 1 })[0], 2.0);
+    let swizzle = Swizzle { dimension: 0, shift: 0, mask: 7, unit: 1 };
+    assert_eq!(means(&cube, &accesses, Layout::Swizzle(swizzle)), [1.0, 1.0]);
+    // 16 warps: 16 · (1 + 8) before, 16 · (1 + 1) after.
+    assert_eq!(search(&cube, &accesses), Remedy::Swizzle { swizzle, total_before: 144, total_after: 32 });
+}
+
+#[test]
+fn swizzles_read_as_source() {
+    let shown = |shift, mask, unit| Swizzle { dimension: 0, shift, mask, unit }.to_string();
+    assert_eq!(shown(0, 14, 1), "c ^ (r & 14)");
+    assert_eq!(shown(1, 7, 4), "c ^ ((r >> 1) & 7) * 4");
+}
+
+#[test]
 fn vectors_stay_aligned() {
     // float tile[8][32] read as float4 by rows: lane l takes column 4 · (l / 8) of row l % 8. Rows are 128 bytes apart,
     // so the 8 lanes of a quarter meet in 4 banks: 4 · 8 wavefronts. A pad of 4 floats keeps 16 bytes aligned.
@@ -117,7 +144,9 @@ fn vectors_stay_aligned() {
         assert_eq!(simulate(&tile, &vectors, Layout::Pad { elements }), None);
     }
     // A swizzle has to move whole vectors.
-    let swizzled = |mask, unit| simulate(&tile, &vectors, Layout::Swizzle(Swizzle { shift: 0, mask, unit }));
+    let swizzled = |mask, unit| {
+        simulate(&tile, &vectors, Layout::Swizzle(Swizzle { dimension: 0, shift: 0, mask, unit }))
+    };
     assert_eq!(swizzled(7, 1), None);
     assert_eq!(swizzled(7, 4).map(|tallies| tallies[0].units), Some(4));
     // ldmatrix on half tile[64][64]: rows of 128 bytes, 8 rows in the same banks. 8 halves more turn each row by 4 banks.
@@ -147,6 +176,18 @@ fn nothing_is_proposed() {
     // 10x10 tile in a 10x10 block: one column more makes the column read worse (1.75 to 3.25).
     let remedy = search(&array(&[10, 10], 4), &transpose([10, 10, 1]));
     assert!(!matches!(remedy, Remedy::Pad { elements: 1, .. }), "{remedy:?}");
+}
+
+#[test]
+fn many_requests_are_thinned() {
+    // 300 rounds of 32 warps, 9600 requests: every (9600 / 2048 rounded up to odd) 5th is simulated, 1920 of them.
+    let mut accesses = transpose([32, 32, 1]);
+    for access in &mut accesses {
+        let round = access.requests.clone();
+        access.requests = std::iter::repeat_n(round, 150).flatten().collect();
+    }
+    let padded = Remedy::Pad { elements: 1, total_before: 960 * 33, total_after: 960 * 2, extra_bytes: 128 };
+    assert_eq!(search(&array(&[32, 32], 4), &accesses), padded);
 }
 
 /// Random affine accesses to a random tile, within its extents.
@@ -199,7 +240,7 @@ proptest! {
     /// A swizzle that is proposed permutes every row.
     #[test]
     fn a_swizzle_is_a_permutation((tile, accesses) in uses(), r in 0u64..40) {
-        if let Remedy::Swizzle { swizzle: Swizzle { shift, mask, unit }, .. } = search(&tile, &accesses) {
+        if let Remedy::Swizzle { swizzle: Swizzle { shift, mask, unit, .. }, .. } = search(&tile, &accesses) {
             let columns = tile.extents[1];
             let mut places: Vec<u64> = (0..columns).map(|c| c ^ (((r >> shift) & mask) * unit)).collect();
             places.sort_unstable();
