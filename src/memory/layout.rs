@@ -2,8 +2,9 @@
 //!
 //! Two remedies leave every index of the source as it is. *Padding* widens the innermost extent, `tile[32][32 + 1]`, so
 //! that consecutive rows start in different banks. An *XOR swizzle* permutes each row on its own,
-//! `tile[r][c ^ (r & 31)]`, and costs no memory. In an array of more dimensions r may be any of the outer indices. Which of them helps depends on the block shape and on every access to
-//! the array, so each candidate is simulated over every request of every access; nothing is known in advance.
+//! `tile[r][c ^ (r & 31)]`, and costs no memory; in an array of more dimensions r may be any of the outer indices.
+//! Which of them helps depends on the block shape and on every access to the array, so each candidate is simulated over
+//! every request of every access; nothing is known in advance.
 //!
 //! Worked example, measured on an H200: a 16x16 `float` tile in a 16x16 block is written by rows and read by columns.
 //! A warp covers two rows.
@@ -11,13 +12,14 @@
 //! ```text
 //! layout              row write   column read   wavefronts per request
 //! [16][16]                1            8        the column's 16 words lie in 2 banks
-//! [16][17]                2            2        the second row starts in the last bank of the first, plus one
+//! [16][17]                2            2        the second row ends in bank 0, where the first begins
 //! [16][18]                2            1
 //! [16][20]                2            2
 //! [r][c ^ (r & ~1)]       1            1
 //! ```
 //!
-//! All paddings make the row write worse; a swizzle is proposed (`[r][c ^ r]` does the same and is simpler). For 32x32, padding by one is already perfect.
+//! All paddings make the row write worse, so a swizzle is proposed: `[r][c ^ (r & 15)]`, which does the same as the last
+//! line and is simpler. For 32x32, padding by one is already perfect.
 
 use std::fmt;
 
