@@ -25,8 +25,22 @@ mod diff;
 pub use diff::patch;
 
 pub mod json;
+
 mod line_hash;
+
 pub mod sarif;
+
+pub mod github;
+
+pub mod gitlab;
+
+pub mod junit;
+
+pub mod checkstyle;
+
+pub mod rdjson;
+
+pub mod inspect;
 
 /// What one run has to say.
 #[derive(Clone, Copy)]
@@ -78,11 +92,27 @@ pub enum Format {
     Json,
     Jsonl,
     Sarif,
+    Github,
+    Gitlab,
+    Junit,
+    Checkstyle,
+    Rdjson,
 }
 
 impl Format {
-    pub const ALL: [Format; 6] =
-        [Format::Full, Format::Concise, Format::Grouped, Format::Json, Format::Jsonl, Format::Sarif];
+    pub const ALL: [Format; 11] = [
+        Format::Full,
+        Format::Concise,
+        Format::Grouped,
+        Format::Json,
+        Format::Jsonl,
+        Format::Sarif,
+        Format::Github,
+        Format::Gitlab,
+        Format::Junit,
+        Format::Checkstyle,
+        Format::Rdjson,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -92,6 +122,11 @@ impl Format {
             Format::Json => "json",
             Format::Jsonl => "jsonl",
             Format::Sarif => "sarif",
+            Format::Github => "github",
+            Format::Gitlab => "gitlab",
+            Format::Junit => "junit",
+            Format::Checkstyle => "checkstyle",
+            Format::Rdjson => "rdjson",
         }
     }
 }
@@ -124,6 +159,11 @@ pub fn render(report: &Report<'_>, format: Format, style: &text::Style) -> Strin
         Format::Json => json::render(report),
         Format::Jsonl => json::lines(report),
         Format::Sarif => sarif::render(report),
+        Format::Github => github::render(report),
+        Format::Gitlab => gitlab::render(report),
+        Format::Junit => junit::render(report),
+        Format::Checkstyle => checkstyle::render(report),
+        Format::Rdjson => rdjson::render(report),
     }
 }
 
