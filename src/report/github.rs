@@ -55,8 +55,9 @@ fn command(out: &mut String, report: &Report<'_>, finding: &Finding) {
         let _ = write!(out, ",col={column},endColumn={}", end_column.saturating_sub(1).max(column));
     }
     let title = escaped_property(&format!("cudalint {}", finding.rule.name));
-    let help = finding.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
-    let _ = writeln!(out, ",title={title}::{}", escaped_data(&format!("{}{help}", finding.message)));
+    let help = finding.help.as_ref().map(|help| format!("\nhelp: {}", harmless(help))).unwrap_or_default();
+    let _ =
+        writeln!(out, ",title={title}::{}", escaped_data(&format!("{}{help}", harmless(&finding.message))));
 }
 
 /// As `@actions/core` escapes a command's message.

@@ -123,9 +123,13 @@ pub fn table(inspect: &Inspect, width: usize) -> String {
 
 fn heading(out: &mut String, file: &InspectFile, kernel: &InspectKernel, width: usize) {
     let shapes: Vec<String> = kernel.launch_shapes.iter().map(shape).collect();
-    let shapes = if shapes.is_empty() { "no launch shape".to_owned() } else { shapes.join(", ") };
+    let shapes = if shapes.is_empty() {
+        "no launch shape".to_owned()
+    } else {
+        format!("blocks of {}", shapes.join(", "))
+    };
     let _ = writeln!(out, "{}", cut(&format!("{}:{}: {}", file.path, kernel.line, kernel.name), width));
-    let _ = writeln!(out, "{}", cut(&format!("  blocks of {shapes}"), width));
+    let _ = writeln!(out, "{}", cut(&format!("  {shapes}"), width));
     if kernel.accesses.is_empty() {
         out.push_str("  no accesses\n");
     }
@@ -142,40 +146,42 @@ fn shape(shape: &InspectShape) -> String {
     format!("{block} ({}{line})", shape.from)
 }
 
-/// Place, kind, bytes, lane stride, cost, confidence; last, as far as the width goes, what is accessed.
+/// Place, kind, bytes, lane stride, cost, confidence; last, as far as the width goes, what is accessed. Where the
+/// numbers are not known the reason takes their columns.
 fn rows(out: &mut String, kernel: &InspectKernel, width: usize) {
     const RIGHT: [bool; 6] = [true, false, true, true, false, false];
-    let cells: Vec<([String; 6], String)> = kernel.accesses.iter().map(|a| (cells(a), what(a))).collect();
+    let rows: Vec<Vec<String>> = kernel.accesses.iter().map(cells).collect();
     let mut widths = [0usize; 6];
-    for (row, _) in &cells {
+    for row in &rows {
         for (wide, cell) in widths.iter_mut().zip(row) {
             *wide = (*wide).max(cell.chars().count());
         }
     }
-    for (row, what) in &cells {
+    for (row, access) in rows.iter().zip(&kernel.accesses) {
         let mut line = String::from(" ");
         for ((cell, wide), right) in row.iter().zip(widths).zip(RIGHT) {
             let _ = if right { write!(line, " {cell:>wide$} ") } else { write!(line, " {cell:<wide$} ") };
         }
-        line.push(' ');
-        line.push_str(what);
+        let _ = write!(line, " {}", what(access));
         let _ = writeln!(out, "{}", cut(line.trim_end(), width));
     }
 }
 
-fn cells(access: &InspectAccess) -> [String; 6] {
+fn cells(access: &InspectAccess) -> Vec<String> {
     let bytes = |bytes: Option<i64>| bytes.map_or("?".to_owned(), |bytes| format!("{bytes} B"));
-    [
+    let mut cells = vec![
         format!("{}:{}", access.line, access.column),
         format!("{} {}", access.space, access.operation),
         bytes(access.access_bytes),
-        bytes(access.lane_stride_bytes),
-        cost(access),
-        access.confidence.clone().unwrap_or_else(|| "unknown".to_owned()),
-    ]
+    ];
+    if access.unknown.is_none() {
+        let confidence = access.confidence.clone().unwrap_or_else(|| "?".to_owned());
+        cells.extend([bytes(access.lane_stride_bytes), cost(access), confidence]);
+    }
+    cells
 }
 
-/// `32 of 4 sectors`: what a request takes, of what would suffice.
+/// `32/4 sectors`: what a request takes, and what would suffice.
 fn cost(access: &InspectAccess) -> String {
     let pair = |taken: Option<f64>, ideal: Option<f64>, unit: &str| {
         let ideal = ideal.map_or("?".to_owned(), number);
@@ -192,15 +198,14 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `in + 128·tid.x`, where it lies if that is another file, and why it is not known.
+/// `in + 128·tid.x`, or why it is not known; then what was assumed and where it lies if that is another file.
 fn what(access: &InspectAccess) -> String {
-    let mut parts = Vec::new();
     let base = access.base.as_deref().unwrap_or("?");
-    parts.push(match access.index.as_deref() {
-        Some(index) => format!("{base} + {index}"),
-        None => base.to_owned(),
-    });
-    parts.extend(access.unknown.iter().map(|reason| format!("unknown: {reason}")));
+    let mut parts = vec![match (access.unknown.as_deref(), access.index.as_deref()) {
+        (Some(reason), _) => format!("unknown: {base}: {reason}"),
+        (None, Some(index)) => format!("{base} + {index}"),
+        (None, None) => base.to_owned(),
+    }];
     parts.extend((!access.assumptions.is_empty()).then(|| format!("if {}", access.assumptions.join("; "))));
     parts.extend(access.file.iter().map(|file| format!("in {file}")));
     parts.join("; ")

@@ -17,7 +17,9 @@ pub fn render(report: &Report<'_>) -> String {
     }
     if report.findings.is_empty() {
         let mut suite = TestSuite::new("cudalint");
-        suite.add_test_case(TestCase::new("no findings", TestCaseStatus::success()));
+        let mut case = TestCase::new("no findings", TestCaseStatus::success());
+        case.set_classname("cudalint");
+        suite.add_test_case(case);
         junit.add_test_suite(suite);
     }
     // Writing to a String fails for no content: quick-junit drops what XML cannot hold.

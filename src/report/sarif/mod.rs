@@ -27,6 +27,8 @@ use log::*;
 const TEXT_LIMIT: usize = 1024;
 /// Notifications of gaps; the last says how many more there are.
 const GAP_LIMIT: usize = 1000;
+/// GitHub refuses a run with more results; the worst are kept and a notification says so.
+const RESULT_LIMIT: usize = 25_000;
 
 /// The log, indented.
 pub fn render(report: &Report<'_>) -> String {
@@ -112,10 +114,14 @@ fn sentence(text: &str) -> String {
 fn notifications(report: &Report<'_>) -> Vec<Notification> {
     let shown = report.gaps.iter().take(GAP_LIMIT);
     let mut notifications: Vec<Notification> = shown.map(|gap| notification(report, gap)).collect();
-    if let Some(more) = report.gaps.len().checked_sub(GAP_LIMIT).filter(|&more| more > 0) {
-        let text = format!("{more} more places were not understood.");
-        notifications.push(Notification { level: "note", message: Text::new(text), locations: vec![] });
-    }
+    let mut left_out = |count: usize, limit: usize, what: &str| {
+        if count > limit {
+            let text = format!("{} more {what}.", count - limit);
+            notifications.push(Notification { level: "note", message: Text::new(text), locations: vec![] });
+        }
+    };
+    left_out(report.gaps.len(), GAP_LIMIT, "places were not understood");
+    left_out(report.findings.len() + report.suppressed.len(), RESULT_LIMIT, "findings are not listed");
     notifications
 }
 
@@ -133,6 +139,7 @@ fn results<'a>(report: &Report<'a>, rules: &[&'static RuleInfo]) -> Vec<SarifRes
         report.findings.iter().zip(prints).map(|(finding, print)| (finding, None, print)).collect();
     let allowed = report.suppressed.iter().zip(allowed_prints);
     all.extend(allowed.map(|((finding, reason), print)| (finding, Some(reason.as_str()), print)));
+    keep_worst(&mut all, RESULT_LIMIT, |(finding, ..)| finding.level);
     let order = |finding: &Finding| (finding.span, finding.rule.name);
     all.sort_by(|(a, ..), (b, ..)| order(a).cmp(&order(b)).then_with(|| a.message.cmp(&b.message)));
     let mut hashes = Hashes::default();
@@ -142,6 +149,14 @@ fn results<'a>(report: &Report<'a>, rules: &[&'static RuleInfo]) -> Vec<SarifRes
             result(report, rules, finding, reason, Fingerprints { line_hash: hash, own: print })
         })
         .collect()
+}
+
+/// Drops the mildest, and of those the last, until `limit` are left.
+fn keep_worst<T>(all: &mut Vec<T>, limit: usize, level: impl Fn(&T) -> Level) {
+    if all.len() > limit {
+        all.sort_by_key(|item| std::cmp::Reverse(level(item)));
+        all.truncate(limit);
+    }
 }
 
 /// Line hashes of the files with findings, and how many results of a rule each line has had.
@@ -311,4 +326,18 @@ fn sarif_fix(report: &Report<'_>, fix: &Fix) -> Option<SarifFix> {
         ArtifactChange { artifact: artifact(report, file), replacements: replacements.collect() }
     });
     Some(SarifFix { description: Text::new(title), artifact_changes: changes.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mildest_are_dropped() {
+        let mut all = vec![(Level::Note, 1), (Level::Error, 2), (Level::Note, 3), (Level::Warning, 4)];
+        keep_worst(&mut all, 4, |item| item.0);
+        assert_eq!(all.iter().map(|item| item.1).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        keep_worst(&mut all, 3, |item| item.0);
+        assert_eq!(all.iter().map(|item| item.1).collect::<Vec<_>>(), [2, 4, 1]);
+    }
 }

@@ -1,7 +1,5 @@
 //! SARIF, structurally; `tests/validate_sarif.sh` runs the outside validators on what this writes.
 
-use std::path::Path;
-
 use cudalint::report::text::Style;
 use cudalint::report::{Format, Report, render};
 use serde_json::Value;
@@ -21,16 +19,6 @@ fn results(log: &Value) -> &Vec<Value> {
 /// The first result of a rule.
 fn of_rule<'a>(log: &'a Value, rule: &str) -> &'a Value {
     results(log).iter().find(|result| result["ruleId"] == rule).unwrap()
-}
-
-#[test]
-fn for_the_validators() {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (full, empty) = (project(), Project::empty());
-    std::fs::write(directory.join("full.sarif"), render(&full.report(), Format::Sarif, &Style::PLAIN))
-        .unwrap();
-    std::fs::write(directory.join("empty.sarif"), render(&empty.report(), Format::Sarif, &Style::PLAIN))
-        .unwrap();
 }
 
 #[test]
