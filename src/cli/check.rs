@@ -8,6 +8,7 @@ use super::super::ir::ast::Gap;
 use super::super::lint::check::{Checked, Input, Settings};
 use super::super::lint::finding::{Finding, RuleInfo};
 use super::super::lint::rule::Rule;
+use super::super::lint::suppression;
 use super::super::source::FileId;
 use super::Engine;
 use super::project::Project;
@@ -34,7 +35,7 @@ pub fn run(engine: &Engine, project: &mut Project) -> Outcome {
     let rules: Vec<&'static dyn Rule> =
         engine.rules.iter().copied().filter(|rule| names.contains(rule.info().name)).collect();
     let mut outcome = Outcome {
-        rules: rules.iter().map(|rule| rule.info()).collect(),
+        rules: engine.infos().into_iter().filter(|rule| names.contains(rule.name)).collect(),
         files: project.checked.len(),
         gaps: std::mem::take(&mut project.gaps),
         ..Outcome::default()
@@ -46,8 +47,28 @@ pub fn run(engine: &Engine, project: &mut Project) -> Outcome {
         outcome.gaps.extend(found.gaps);
         outcome.findings.extend(found.findings.into_iter().filter_map(|finding| leveled(finding, &settings)));
     }
+    silence(engine, project, &settings, &mut outcome);
+    outcome.findings.retain(|finding| sure_enough(finding, &settings));
+    outcome.suppressed.retain(|(finding, _)| sure_enough(finding, &settings));
     sort(&mut outcome);
     outcome
+}
+
+/// Applies the comments of each file to its findings.
+fn silence(engine: &Engine, project: &Project, settings: &BTreeMap<FileId, FileSettings>, outcome: &mut Outcome) {
+    let rules = engine.infos();
+    let mut by_file: BTreeMap<FileId, Vec<Finding>> = settings.keys().map(|file| (*file, Vec::new())).collect();
+    for finding in std::mem::take(&mut outcome.findings) {
+        by_file.entry(finding.span.file).or_default().push(finding);
+    }
+    for (file, findings) in by_file {
+        let Some(levels) = settings.get(&file).map(|settings| &settings.levels) else { continue };
+        let ran = |rule: &str| levels.contains_key(rule);
+        let applied = suppression::apply(&project.sources, file, findings, &rules, &ran);
+        outcome.findings.extend(applied.kept);
+        outcome.suppressed.extend(applied.suppressed);
+        outcome.findings.extend(applied.unused.into_iter().filter_map(|finding| leveled(finding, settings)));
+    }
 }
 
 fn file_settings(project: &Project) -> BTreeMap<FileId, FileSettings> {
@@ -77,17 +98,20 @@ fn analyse(
     let sources = std::mem::take(&mut project.sources);
     let input = Input { sources, checked, settings: Rc::unwrap_or_clone(settings) };
     let mut found = (engine.check)(&input, rules);
-    found.findings.retain(|finding| input.checked.contains(&finding.span.file));
+    found.findings.retain(|finding| input.checked.binary_search(&finding.span.file).is_ok());
     project.sources = input.sources;
     found
 }
 
-/// The finding at its level, if its file wants it.
+/// The finding at its level, if its file wants the rule.
 fn leveled(mut finding: Finding, settings: &BTreeMap<FileId, FileSettings>) -> Option<Finding> {
-    let settings = settings.get(&finding.span.file)?;
-    finding.level = *settings.levels.get(finding.rule.name)?;
-    let sure = finding.numbers.confidence.is_none_or(|confidence| confidence >= settings.min_confidence);
-    sure.then_some(finding)
+    finding.level = *settings.get(&finding.span.file)?.levels.get(finding.rule.name)?;
+    Some(finding)
+}
+
+fn sure_enough(finding: &Finding, settings: &BTreeMap<FileId, FileSettings>) -> bool {
+    let least = settings.get(&finding.span.file).map(|settings| settings.min_confidence);
+    finding.numbers.confidence.is_none_or(|confidence| least.is_none_or(|least| confidence >= least))
 }
 
 /// Sorts as reports list: file, start, rule, message; what is said twice is said once.

@@ -34,6 +34,8 @@ mod output;
 
 mod listing;
 
+mod patch;
+
 use args::{CheckArgs, Cli, Command};
 use check::Timings;
 use failure::Failure;

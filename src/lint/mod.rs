@@ -11,3 +11,9 @@ pub mod check;
 pub mod selection;
 
 pub mod config;
+
+pub mod suppression;
+
+pub mod baseline;
+
+pub mod fix;

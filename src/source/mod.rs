@@ -126,6 +126,11 @@ impl Sources {
         FileId(self.files.len() as u32 - 1)
     }
 
+    /// Puts another text in a file's place and returns the file that was there.
+    pub fn replace(&mut self, id: FileId, file: SourceFile) -> Option<SourceFile> {
+        self.files.get_mut(id.0 as usize).map(|slot| std::mem::replace(slot, file))
+    }
+
     pub fn get(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
