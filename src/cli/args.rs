@@ -25,6 +25,42 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// List the rules.
     Rules(RulesArgs),
+    /// Say what a rule finds, why it costs and what to do.
+    Explain {
+        /// The rule's name
+        rule: String,
+    },
+    /// Accept what is found today, so that only new findings are reported.
+    Baseline {
+        #[command(subcommand)]
+        action: BaselineAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BaselineAction {
+    /// Write a new file with all findings of today.
+    Create(BaselineArgs),
+    /// Accept the findings of today in an existing file, and drop those that are gone.
+    Update(BaselineArgs),
+    /// Drop accepted findings that are gone.
+    Prune(BaselineArgs),
+    /// List accepted findings, and which of them are gone.
+    Show(BaselineArgs),
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub struct BaselineArgs {
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// The file of accepted findings [default: cudalint-baseline.json of the project]
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Fail where accepted findings are gone, instead of dropping them
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// What `check` takes.
@@ -35,7 +71,61 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
     #[command(flatten)]
+    pub known: KnownArgs,
+    #[command(flatten)]
+    pub fix: FixArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Which findings are old.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Only new findings")]
+pub struct KnownArgs {
+    /// A file of accepted findings [default: cudalint-baseline.json of the project, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Report what the baseline accepts, too
+    #[arg(long, conflicts_with = "baseline")]
+    pub no_baseline: bool,
+    /// Report what is new since the current branch left this commit
+    #[arg(long, value_name = "REV", group = "since")]
+    pub new_from: Option<String>,
+    /// Check what is staged, and report what is new in it
+    #[arg(long, group = "since", conflicts_with_all = ["fix", "unsafe_fixes", "fix_only"])]
+    pub staged: bool,
+    /// Report what is new since before this diff was applied; `-` reads standard input
+    #[arg(long, value_name = "FILE", group = "since")]
+    pub diff_file: Option<PathBuf>,
+}
+
+/// Changes of the checked files.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Fixes")]
+pub struct FixArgs {
+    /// Apply safe fixes and report what is left
+    #[arg(long)]
+    pub fix: bool,
+    /// Apply unsafe fixes too: they keep results, but use other resources or need a promise
+    #[arg(long)]
+    pub unsafe_fixes: bool,
+    /// Apply fixes and report nothing
+    #[arg(long)]
+    pub fix_only: bool,
+    /// Show what would be fixed as a diff, and change nothing
+    #[arg(long)]
+    pub diff: bool,
+    /// Put an allow comment at every finding, with a reason
+    #[arg(long, value_name = "REASON", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["fix", "unsafe_fixes", "fix_only"])]
+    pub add_allow: Option<String>,
+}
+
+impl FixArgs {
+    /// Whether any fix is to be made or shown.
+    pub fn any(&self) -> bool {
+        self.fix || self.unsafe_fixes || self.fix_only || (self.diff && self.add_allow.is_none())
+    }
 }
 
 /// What is read, and with which configuration.

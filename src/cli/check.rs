@@ -1,147 +1,198 @@
-//! `cudalint check`: from a project to findings that count.
+//! `cudalint check`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
-use std::time::Instant;
-
-use super::super::ir::ast::Gap;
-use super::super::lint::check::{Checked, Input, Settings};
-use super::super::lint::finding::{Finding, RuleInfo};
-use super::super::lint::rule::Rule;
+use super::super::lint::baseline;
+use super::super::lint::config::FailOn;
+use super::super::lint::fix;
 use super::super::lint::suppression;
-use super::super::source::FileId;
 use super::Engine;
-use super::project::Project;
-use super::settings::FileSettings;
+use super::analysis::{self, Outcome, Timings};
+use super::args::{CheckArgs, KnownArgs};
+use super::edits::{self, Changes};
+use super::failure::Failure;
+use super::fixing;
+use super::git::{self, Git};
+use super::known::{Baseline, Known};
+use super::output::{self, counted};
+use super::project::{self, Project};
+use super::settings::Configs;
+use super::shell::Shell;
 
-/// What a check found, ready to be reported.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// With their levels, sorted as reports list them.
-    pub findings: Vec<Finding>,
-    pub suppressed: Vec<(Finding, String)>,
-    pub gaps: Vec<Gap>,
-    /// The rules that ran on at least one file.
-    pub rules: Vec<&'static RuleInfo>,
-    pub files: usize,
-    pub kernels: usize,
-    pub accesses: usize,
-}
-
-/// Analyses the project once per distinct analysis setting, and applies levels.
-pub fn run(engine: &Engine, project: &mut Project) -> Outcome {
-    let settings = file_settings(project);
-    let names: BTreeSet<&str> = settings.values().flat_map(|s| s.levels.keys().copied()).collect();
-    let rules: Vec<&'static dyn Rule> =
-        engine.rules.iter().copied().filter(|rule| names.contains(rule.info().name)).collect();
-    let mut outcome = Outcome {
-        rules: engine.infos().into_iter().filter(|rule| names.contains(rule.name)).collect(),
-        files: project.checked.len(),
-        gaps: std::mem::take(&mut project.gaps),
-        ..Outcome::default()
-    };
-    for (analysis, checked) in groups(project) {
-        let found = analyse(engine, project, analysis, checked, &rules);
-        outcome.kernels += found.kernels;
-        outcome.accesses += found.accesses;
-        outcome.gaps.extend(found.gaps);
-        outcome.findings.extend(found.findings.into_iter().filter_map(|finding| leveled(finding, &settings)));
+pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    let mut timings = Timings::start();
+    let targets = output::targets(shell, &args.output)?;
+    if let Some(threads) = args.project.threads {
+        // Fails only where a pool exists already; then that one is used.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
-    silence(engine, project, &settings, &mut outcome);
-    outcome.findings.retain(|finding| sure_enough(finding, &settings));
-    outcome.suppressed.retain(|(finding, _)| sure_enough(finding, &settings));
-    sort(&mut outcome);
-    outcome
-}
-
-/// Applies the comments of each file to its findings.
-fn silence(engine: &Engine, project: &Project, settings: &BTreeMap<FileId, FileSettings>, outcome: &mut Outcome) {
-    let rules = engine.infos();
-    let mut by_file: BTreeMap<FileId, Vec<Finding>> = settings.keys().map(|file| (*file, Vec::new())).collect();
-    for finding in std::mem::take(&mut outcome.findings) {
-        by_file.entry(finding.span.file).or_default().push(finding);
+    let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
+    let project = project::load(shell, &args.project, &mut configs)?;
+    timings.step("read");
+    let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
+    let mut outcome = analysis::run(engine, &mut project);
+    timings.step("check");
+    let known = known(shell, &args.known, engine, &mut project, before, &mut configs)?;
+    if let Some(reason) = &args.fix.add_allow {
+        known.remove_from(&project, &mut outcome);
+        return add_allow(shell, args, &project, &outcome, reason);
     }
-    for (file, findings) in by_file {
-        let Some(levels) = settings.get(&file).map(|settings| &settings.levels) else { continue };
-        let ran = |rule: &str| levels.contains_key(rule);
-        let applied = suppression::apply(&project.sources, file, findings, &rules, &ran);
-        outcome.findings.extend(applied.kept);
-        outcome.suppressed.extend(applied.suppressed);
-        outcome.findings.extend(applied.unused.into_iter().filter_map(|finding| leveled(finding, settings)));
-    }
-}
-
-fn file_settings(project: &Project) -> BTreeMap<FileId, FileSettings> {
-    let files = project.checked.iter().zip(&project.configs);
-    files.map(|(file, config)| (*file, config.for_file(project.path(*file)))).collect()
-}
-
-/// The checked files, by what their configurations tell the analysis; in the order of the first file.
-fn groups(project: &Project) -> Vec<(Rc<Settings>, Vec<FileId>)> {
-    let mut groups: Vec<(Rc<Settings>, Vec<FileId>)> = Vec::new();
-    for (file, config) in project.checked.iter().zip(&project.configs) {
-        match groups.iter_mut().find(|(settings, _)| *settings == config.analysis) {
-            Some((_, files)) => files.push(*file),
-            None => groups.push((config.analysis.clone(), vec![*file])),
+    if args.fix.any() {
+        let fixed = fixing::run(engine, &mut project, outcome, &known, args.fix.unsafe_fixes);
+        timings.step("fix");
+        if args.fix.diff {
+            edits::show(shell, &project, &fixed.changes)?;
+            return Ok(u8::from(!fixed.changes.is_empty() && !args.output.exit_zero));
         }
+        edits::write(shell, &project, &fixed.changes)?;
+        report_fixes(shell, args, &project, &fixed)?;
+        if args.fix.fix_only {
+            return Ok(0);
+        }
+        outcome = fixed.outcome;
     }
-    groups
+    let everything = outcome.findings.clone();
+    known.remove_from(&project, &mut outcome);
+    // Standard output holds the fixed text where that came from standard input.
+    if !(args.fix.any() && project.stdin.is_some()) {
+        output::write(shell, &args.output, &targets, &project, &outcome, &mut timings)?;
+    }
+    report_stale(shell, args, &project, &known, &outcome, &everything)?;
+    report_timings(shell, args, &timings)?;
+    Ok(u8::from(fails(args, &project, &outcome) && !args.output.exit_zero))
 }
 
-fn analyse(
+fn fails(args: &CheckArgs, project: &Project, outcome: &Outcome) -> bool {
+    outcome.findings.iter().any(|finding| {
+        let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
+        args.output.fail_on.unwrap_or(config).fails(finding.level)
+    })
+}
+
+/// The version to check and, where only new findings count, the one before it.
+fn versions(
+    shell: &mut Shell<'_>,
+    args: &KnownArgs,
+    project: Project,
+    configs: &mut Configs,
+) -> Result<(Project, Option<Project>), Failure> {
+    if args.staged {
+        let (staged, last) = Git::open(&shell.cwd)?.staged()?;
+        let before = project.at(&last, configs)?;
+        return Ok((project.at(&staged, configs)?, Some(before)));
+    }
+    let overlay = match (&args.new_from, &args.diff_file) {
+        (Some(rev), _) => Git::open(&shell.cwd)?.since(rev)?,
+        (None, Some(file)) => git::before_diff(shell, &project, file)?,
+        (None, None) => return Ok((project, None)),
+    };
+    let before = project.at(&overlay, configs)?;
+    Ok((project, Some(before)))
+}
+
+/// What need not be reported: the baseline's findings and those of the version before.
+fn known(
+    shell: &Shell<'_>,
+    args: &KnownArgs,
     engine: &Engine,
     project: &mut Project,
-    settings: Rc<Settings>,
-    checked: Vec<FileId>,
-    rules: &[&'static dyn Rule],
-) -> Checked {
-    let sources = std::mem::take(&mut project.sources);
-    let input = Input { sources, checked, settings: Rc::unwrap_or_clone(settings) };
-    let mut found = (engine.check)(&input, rules);
-    found.findings.retain(|finding| input.checked.binary_search(&finding.span.file).is_ok());
-    project.sources = input.sources;
-    found
-}
-
-/// The finding at its level, if its file wants the rule.
-fn leveled(mut finding: Finding, settings: &BTreeMap<FileId, FileSettings>) -> Option<Finding> {
-    finding.level = *settings.get(&finding.span.file)?.levels.get(finding.rule.name)?;
-    Some(finding)
-}
-
-fn sure_enough(finding: &Finding, settings: &BTreeMap<FileId, FileSettings>) -> bool {
-    let least = settings.get(&finding.span.file).map(|settings| settings.min_confidence);
-    finding.numbers.confidence.is_none_or(|confidence| least.is_none_or(|least| confidence >= least))
-}
-
-/// Sorts as reports list: file, start, rule, message; what is said twice is said once.
-fn sort(outcome: &mut Outcome) {
-    let key = |finding: &Finding| (finding.span, finding.rule.name, finding.message.clone());
-    outcome.findings.sort_by_cached_key(key);
-    outcome.findings.dedup_by(|a, b| key(a) == key(b));
-    outcome.gaps.sort_by(|a, b| (a.span, &a.reason).cmp(&(b.span, &b.reason)));
-    outcome.gaps.dedup_by(|a, b| a.span == b.span && a.reason == b.reason);
-}
-
-/// How long each step took, for `--timings`.
-#[derive(Debug)]
-pub struct Timings {
-    last: Instant,
-    pub steps: Vec<(&'static str, std::time::Duration)>,
-}
-
-impl Timings {
-    pub fn start() -> Self {
-        Timings { last: Instant::now(), steps: Vec::new() }
+    before: Option<Project>,
+    configs: &mut Configs,
+) -> Result<Known, Failure> {
+    let mut known = Known::default();
+    if let Some(mut before) = before {
+        let outcome = analysis::run(engine, &mut before);
+        let name =
+            |finding: &super::super::lint::finding::Finding| before.name(&before.root, finding.span.file);
+        known.before = Some(baseline::entries(&before.sources, &outcome.findings, name));
     }
+    let configured = configs.of(&project.root)?.baseline.clone();
+    let usual = Some(project.root.join(baseline::FILE_NAME)).filter(|file| file.is_file());
+    let file = match &args.baseline {
+        Some(file) => Some(shell.absolute(file)),
+        None if args.no_baseline => None,
+        None => configured.or(usual),
+    };
+    known.baseline = file.map(|file| Baseline::read(shell, &file)).transpose()?;
+    Ok(known)
+}
 
-    pub fn step(&mut self, name: &'static str) {
-        let now = Instant::now();
-        self.steps.push((name, now - self.last));
-        self.last = now;
+/// `--add-allow`: comments instead of a report.
+fn add_allow(
+    shell: &mut Shell<'_>,
+    args: &CheckArgs,
+    project: &Project,
+    outcome: &Outcome,
+    reason: &str,
+) -> Result<u8, Failure> {
+    let edits = suppression::insertions(&project.sources, &outcome.findings, reason);
+    let mut changes = Changes::new();
+    for file_edits in edits.chunk_by(|a, b| a.span.file == b.span.file) {
+        let Some(first) = file_edits.first() else { continue };
+        let old = &project.sources.get(first.span.file).text;
+        if let Some(new) = fix::apply(old, file_edits) {
+            changes.insert(first.span.file, (old.clone(), new));
+        }
     }
+    if args.fix.diff {
+        edits::show(shell, project, &changes)?;
+        return Ok(0);
+    }
+    edits::write(shell, project, &changes)?;
+    if !args.output.quiet {
+        let (comments, files) = (counted(edits.len(), "allow comment"), counted(changes.len(), "file"));
+        writeln!(shell.stderr, "added {comments} to {files}")?;
+    }
+    Ok(0)
+}
 
-    pub fn total(&self) -> std::time::Duration {
-        self.steps.iter().map(|(_, time)| *time).sum()
+fn report_fixes(
+    shell: &mut Shell<'_>,
+    args: &CheckArgs,
+    project: &Project,
+    fixed: &fixing::Fixed,
+) -> Result<(), Failure> {
+    for finding in &fixed.refused {
+        let (path, line) =
+            (project.sources.path(finding.span.file).display(), project.sources.line(finding.span));
+        let title = finding.fix.as_ref().map_or("", |fix| fix.title.as_str());
+        writeln!(
+            shell.stderr,
+            "warning: {path}:{line}: not fixed, it would make something else worse: {title}"
+        )?;
     }
+    if fixed.applied > 0 && !args.output.quiet {
+        let (fixes, files) = (counted(fixed.applied, "finding"), counted(fixed.changes.len(), "file"));
+        writeln!(shell.stderr, "fixed {fixes} in {files}")?;
+    }
+    Ok(())
+}
+
+fn report_stale(
+    shell: &mut Shell<'_>,
+    args: &CheckArgs,
+    project: &Project,
+    known: &Known,
+    outcome: &Outcome,
+    everything: &[super::super::lint::finding::Finding],
+) -> Result<(), Failure> {
+    let Some(accepted) = known.baseline.as_ref().filter(|_| !args.output.quiet) else { return Ok(()) };
+    let stale = accepted.stale(project, outcome, everything).len();
+    if stale > 0 {
+        let file = shell.display(&accepted.file);
+        let (entries, verb) = (counted(stale, "accepted finding"), if stale == 1 { "is" } else { "are" });
+        writeln!(
+            shell.stderr,
+            "{}: {entries} {verb} gone; `cudalint baseline prune` drops them",
+            file.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn report_timings(shell: &mut Shell<'_>, args: &CheckArgs, timings: &Timings) -> Result<(), Failure> {
+    if args.output.timings {
+        for (step, time) in &timings.steps {
+            writeln!(shell.stderr, "{step:>8} {:9.3} ms", time.as_secs_f64() * 1e3)?;
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::super::lint::config::ConfigError;
+use super::super::lint::selection::closest;
 use super::Engine;
 use super::args::{ListFormat, RulesArgs};
 use super::failure::Failure;
@@ -43,6 +45,21 @@ pub fn rules(args: &RulesArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result
         }
     }
     shell.stdout.write_all(text.as_bytes())?;
+    shell.stdout.flush()?;
+    Ok(0)
+}
+
+/// The rule's own document.
+pub fn explain(name: &str, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    let rules = engine.infos();
+    let Some(rule) = rules.iter().find(|rule| rule.name == name) else {
+        let meant = closest(name, rules.iter().map(|rule| rule.name));
+        let help = meant
+            .map_or("`cudalint rules` lists them".to_owned(), |meant| format!("did you mean `{meant}`?"));
+        return Err(ConfigError::new(format!("unknown rule `{name}`")).with_help(Some(help)).into());
+    };
+    shell.stdout.write_all(rule.doc.trim_end().as_bytes())?;
+    shell.stdout.write_all(b"\n")?;
     shell.stdout.flush()?;
     Ok(0)
 }

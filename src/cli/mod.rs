@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! arguments, cudalint.toml -settings-> Config      paths -walk, project-> Sources
-//!                       Config, Sources -check-> Outcome -output-> reader
+//!     Config, Sources -analysis-> Outcome -known, fixing-> Outcome -output-> reader
 //! ```
 
 use std::ffi::OsString;
@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use super::lint::check::{Checked, Input};
-use super::lint::config::FailOn;
 use super::lint::finding::RuleInfo;
 use super::lint::rule::Rule;
 use super::lint::selection::UNUSED_ALLOW;
@@ -28,18 +27,28 @@ mod settings;
 
 mod project;
 
-mod check;
-
-mod output;
-
-mod listing;
+mod analysis;
 
 mod patch;
 
-use args::{CheckArgs, Cli, Command};
-use check::Timings;
+mod git;
+
+mod known;
+
+mod edits;
+
+mod fixing;
+
+mod output;
+
+mod check;
+
+mod baseline;
+
+mod listing;
+
+use args::{Cli, Command};
 use failure::Failure;
-use settings::Configs;
 use shell::Shell;
 
 /// The analysis that the commands drive.
@@ -102,32 +111,10 @@ fn usage(error: &clap::Error, shell: &mut Shell<'_>) -> u8 {
 
 fn dispatch(cli: Cli, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
     match cli.command {
-        None => run_check(&cli.check, engine, shell),
-        Some(Command::Check(args)) => run_check(&args, engine, shell),
+        None => check::run(&cli.check, engine, shell),
+        Some(Command::Check(args)) => check::run(&args, engine, shell),
         Some(Command::Rules(args)) => listing::rules(&args, engine, shell),
+        Some(Command::Explain { rule }) => listing::explain(&rule, engine, shell),
+        Some(Command::Baseline { action }) => baseline::run(&action, engine, shell),
     }
-}
-
-fn run_check(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
-    let mut timings = Timings::start();
-    if let Some(threads) = args.project.threads {
-        // Fails only where a pool exists already; then that one is used.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-    }
-    let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
-    let mut project = project::load(shell, &args.project, &mut configs)?;
-    timings.step("read");
-    let outcome = check::run(engine, &mut project);
-    timings.step("check");
-    output::write(shell, &args.output, &project, &outcome, &mut timings)?;
-    if args.output.timings {
-        for (step, time) in &timings.steps {
-            writeln!(shell.stderr, "{step:>8} {:9.3} ms", time.as_secs_f64() * 1e3)?;
-        }
-    }
-    let failed = outcome.findings.iter().any(|finding| {
-        let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
-        args.output.fail_on.unwrap_or(config).fails(finding.level)
-    });
-    Ok(u8::from(failed && !args.output.exit_zero))
 }

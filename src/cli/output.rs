@@ -1,88 +1,127 @@
 //! Writes what was found, in every format asked for.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::super::lint::finding::Level;
+use super::super::report::text::{Drawing, Style};
+use super::super::report::{self, Format, Report, Summary, concise};
+use super::analysis::{Outcome, Timings};
 use super::args::OutputArgs;
-use super::check::{Outcome, Timings};
 use super::failure::Failure;
 use super::project::Project;
 use super::shell::Shell;
 
 /// A format, to standard output or to a file.
-struct Target {
-    format: String,
+#[derive(Debug)]
+pub struct Target {
+    format: Format,
+    /// Absolute.
     file: Option<PathBuf>,
+}
+
+/// Reads `--output-format`, before anything else is done.
+pub fn targets(shell: &Shell<'_>, args: &OutputArgs) -> Result<Vec<Target>, Failure> {
+    if args.output_format.is_empty() {
+        let full = Target { format: Format::Full, file: None };
+        return Ok(if args.statistics { Vec::new() } else { vec![full] });
+    }
+    let read = |text: &String| {
+        let (format, file) = text.split_once('=').map_or((text.as_str(), None), |(f, file)| (f, Some(file)));
+        let format = format.parse().map_err(|error| Failure::Usage(format!("--output-format: {error}")))?;
+        Ok(Target { format, file: file.map(|file| shell.absolute(Path::new(file))) })
+    };
+    args.output_format.iter().map(read).collect()
 }
 
 pub fn write(
     shell: &mut Shell<'_>,
     args: &OutputArgs,
+    targets: &[Target],
     project: &Project,
     outcome: &Outcome,
     timings: &mut Timings,
 ) -> Result<(), Failure> {
-    let targets = targets(shell, args)?;
-    for target in &targets {
-        let text = render(&target.format, project, outcome);
+    let cwd = shell.cwd.clone();
+    let mut report = report(&cwd, args, project, outcome);
+    for target in targets {
         match &target.file {
-            Some(file) => std::fs::write(file, text)
-                .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", file.display())))?,
-            None => shell.stdout.write_all(text.as_bytes())?,
+            Some(file) => {
+                let text = report::render(&report, target.format, &Style::PLAIN);
+                std::fs::write(file, text)
+                    .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", file.display())))?;
+            }
+            None => {
+                let text = report::render(&report, target.format, &style(shell, args));
+                shell.stdout.write_all(text.as_bytes())?;
+            }
         }
     }
     if args.statistics {
-        let text = statistics(outcome);
-        shell.stdout.write_all(text.as_bytes())?;
+        shell.stdout.write_all(statistics(outcome).as_bytes())?;
     }
     timings.step("report");
-    let people =
-        targets.iter().all(|target| matches!(target.format.as_str(), "full" | "concise" | "grouped"));
-    if people && !args.quiet {
-        summary(shell, outcome, timings)?;
+    report.summary.elapsed = Some(timings.total());
+    report.suppressed = &outcome.suppressed;
+    if !args.quiet {
+        unreadable(shell, project)?;
+        let for_people = |target: &Target| match target.format {
+            Format::Full | Format::Concise | Format::Grouped => target.file.is_none(),
+            Format::Json | Format::Jsonl | Format::Sarif => false,
+        };
+        // Silence is the good news of a hook or a pipeline.
+        if shell.terminal || (!outcome.findings.is_empty() && targets.iter().any(for_people)) {
+            writeln!(shell.stderr, "{}", concise::summary(&report))?;
+        }
     }
     shell.stdout.flush()?;
     Ok(())
 }
 
-fn targets(shell: &Shell<'_>, args: &OutputArgs) -> Result<Vec<Target>, Failure> {
-    if args.output_format.is_empty() {
-        let format = if args.statistics { return Ok(Vec::new()) } else { "full".to_owned() };
-        return Ok(vec![Target { format, file: None }]);
+fn report<'a>(cwd: &'a Path, args: &OutputArgs, project: &'a Project, outcome: &'a Outcome) -> Report<'a> {
+    Report {
+        sources: &project.sources,
+        findings: &outcome.findings,
+        suppressed: if args.show_suppressed { &outcome.suppressed } else { &[] },
+        gaps: &outcome.gaps,
+        rules: &outcome.rules,
+        precision: &[],
+        working_dir: cwd,
+        root: &project.root,
+        summary: Summary {
+            files: outcome.files,
+            kernels: outcome.kernels,
+            accesses: outcome.accesses,
+            baselined: outcome.known,
+            elapsed: None,
+        },
+        category: None,
     }
-    let read = |text: &String| match text.split_once('=') {
-        Some((format, file)) => {
-            Target { format: format.to_owned(), file: Some(shell.absolute(std::path::Path::new(file))) }
-        }
-        None => Target { format: text.clone(), file: None },
-    };
-    Ok(args.output_format.iter().map(read).collect())
 }
 
-fn render(_format: &str, project: &Project, outcome: &Outcome) -> String {
-    let mut text = String::new();
-    for finding in &outcome.findings {
-        let file = project.sources.get(finding.span.file);
-        let at = file.position(finding.span.start);
-        let path = file.path.display();
-        let (rule, level, message) = (finding.rule.name, finding.level, &finding.message);
-        let _ = writeln!(text, "{path}:{}:{}: {level}[{rule}] {message}", at.line, at.column);
+/// How reports look on standard output.
+pub fn style(shell: &Shell<'_>, args: &OutputArgs) -> Style {
+    if !shell.terminal {
+        return Style { colour: shell.color(args.color.unwrap_or_default()), ..Style::PLAIN };
     }
-    text
+    let columns = (shell.variable)("COLUMNS").and_then(|text| text.to_str()?.parse().ok());
+    let colour = shell.color(args.color.unwrap_or_default());
+    Style { drawing: Drawing::Unicode, colour, links: colour, width: columns.unwrap_or(100) }
+}
+
+/// Files that were named or found and could not be read.
+fn unreadable(shell: &mut Shell<'_>, project: &Project) -> Result<(), Failure> {
+    for gap in &project.gaps {
+        writeln!(shell.stderr, "warning: {}: {}", project.sources.path(gap.span.file).display(), gap.reason)?;
+    }
+    Ok(())
 }
 
 fn statistics(outcome: &Outcome) -> String {
     let mut text = String::new();
-    let mut counts: Vec<(usize, &str, &str)> = outcome
-        .rules
-        .iter()
-        .map(|rule| {
-            let count = outcome.findings.iter().filter(|finding| finding.rule.name == rule.name).count();
-            (count, rule.name, rule.summary)
-        })
-        .filter(|(count, ..)| *count > 0)
-        .collect();
+    let count = |name: &str| outcome.findings.iter().filter(|finding| finding.rule.name == name).count();
+    let mut counts: Vec<(usize, &str, &str)> =
+        outcome.rules.iter().map(|rule| (count(rule.name), rule.name, rule.summary)).collect();
+    counts.retain(|(count, ..)| *count > 0);
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let width = counts.first().map_or(0, |(count, ..)| count.to_string().len());
     for (count, rule, summary) in counts {
@@ -91,27 +130,7 @@ fn statistics(outcome: &Outcome) -> String {
     text
 }
 
-/// One line to standard error; nothing where nothing was found and nobody looks.
-fn summary(shell: &mut Shell<'_>, outcome: &Outcome, timings: &Timings) -> Result<(), Failure> {
-    let levels = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")];
-    let parts: Vec<String> = levels
-        .iter()
-        .map(|(level, word)| {
-            (outcome.findings.iter().filter(|finding| finding.level == *level).count(), word)
-        })
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| counted(count, word))
-        .collect();
-    if parts.is_empty() && !shell.terminal {
-        return Ok(());
-    }
-    let found = if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") };
-    let (files, kernels) = (counted(outcome.files, "file"), counted(outcome.kernels, "kernel"));
-    let time = timings.total().as_secs_f64();
-    writeln!(shell.stderr, "{found} in {files}, {kernels} ({time:.2} s)")?;
-    Ok(())
-}
-
+/// `1 file`, `2 files`.
 pub fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

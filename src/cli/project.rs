@@ -27,6 +27,9 @@ pub struct Project {
     pub gaps: Vec<Gap>,
     /// The project's directory, for paths in machine formats. Absolute.
     pub root: PathBuf,
+    cwd: PathBuf,
+    /// The file whose text came from standard input.
+    pub stdin: Option<FileId>,
 }
 
 impl Project {
@@ -40,11 +43,49 @@ impl Project {
         self.configs.get(at).map(|config| &**config)
     }
 
+    /// A path as files of accepted findings and reports for machines name it: relative, with `/`.
+    pub fn name(&self, directory: &Path, id: FileId) -> String {
+        let path = self.path(id);
+        let relative = path.strip_prefix(directory).unwrap_or(path);
+        relative.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
+    }
+
+    /// The same project at another version: `old` has the text of each file that differs, `None` where it is absent.
+    /// Of the files that both versions have, the same ones are checked; of the others, those of the other version.
+    pub fn at(&self, old: &Overlay, configs: &mut Configs) -> Result<Project, Failure> {
+        let mut files: BTreeMap<&Path, (Option<&[u8]>, bool)> = BTreeMap::new();
+        for (at, path) in self.paths.iter().enumerate() {
+            let file = FileId(at as u32);
+            let checked = self.checked.binary_search(&file).is_ok();
+            files.insert(path, (Some(self.sources.get(file).text.as_bytes()), checked));
+        }
+        for (path, text) in old {
+            let checked = files.get(path.as_path()).is_none_or(|(_, checked)| *checked);
+            files.insert(path, (text.as_deref(), checked));
+        }
+        let (root, cwd) = (self.root.clone(), self.cwd.clone());
+        let mut project = Project { root, cwd, ..Project::default() };
+        for (path, (text, checked)) in files {
+            let Some(text) = text else { continue };
+            let Content::Text(text) = classify(path, text.to_vec(), Role::Context) else { continue };
+            let shown = path.strip_prefix(&self.cwd).unwrap_or(path);
+            let file = project.add(path, SourceFile::from_bytes(shown, text));
+            if checked {
+                project.configs.push(configs.of(path)?);
+                project.checked.push(file);
+            }
+        }
+        Ok(project)
+    }
+
     fn add(&mut self, path: &Path, file: SourceFile) -> FileId {
         self.paths.push(path.to_owned());
         self.sources.add(file)
     }
 }
+
+/// Texts of another version of the project by absolute path; `None` where the file is absent there.
+pub type Overlay = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 /// What is to be read, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -229,7 +270,7 @@ impl Plan {
         configs: &mut Configs,
         mut contents: BTreeMap<PathBuf, Content>,
     ) -> Result<Project, Failure> {
-        let mut project = Project { root: self.root(shell), ..Project::default() };
+        let mut project = Project { root: self.root(shell), cwd: shell.cwd.clone(), ..Project::default() };
         for (path, reason) in self.unreadable {
             contents.insert(path, Content::Unreadable(reason));
         }
@@ -250,6 +291,8 @@ impl Plan {
                     if self.files.get(&path) == Some(&Role::Checked) {
                         project.configs.push(configs.of(&path)?);
                         project.checked.push(file);
+                        let is_stdin = self.stdin.as_ref().is_some_and(|(name, _)| *name == path);
+                        project.stdin = project.stdin.or(is_stdin.then_some(file));
                     }
                 }
             }

@@ -1,11 +1,13 @@
 //! The command line over a made-up analysis: words in the source stand for findings, so that these tests are about
 //! files, settings and exit codes and nothing else.
 
+mod allow;
 mod check;
 mod config;
+mod fix;
+mod known;
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use cudalint::cli::{Engine, run, shell::Shell};
 use cudalint::ir::ast::Gap;
@@ -42,7 +44,7 @@ const fn info(name: &'static str, category: Category, default_level: Level) -> R
     }
 }
 
-static RULES: [Word; 4] = [
+static RULES: [Word; 5] = [
     Word {
         info: info("uncoalesced-access", Category::Coalescing, Level::Warning),
         word: "STRIDED",
@@ -67,9 +69,15 @@ static RULES: [Word; 4] = [
         fix: None,
         confidence: Confidence::Assumed,
     },
+    Word {
+        info: info("spoiling-fix", Category::Cache, Level::Warning),
+        word: "SPOILS",
+        fix: Some(("STRIDED", Applicability::Safe)),
+        confidence: Confidence::Proven,
+    },
 ];
 
-static ALL: [&dyn Rule; 4] = [&RULES[0], &RULES[1], &RULES[2], &RULES[3]];
+static ALL: [&dyn Rule; 5] = [&RULES[0], &RULES[1], &RULES[2], &RULES[3], &RULES[4]];
 
 /// Finds the words; `BROKEN` is a gap, and a finding's number is how many files the analysis was given.
 fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
@@ -176,10 +184,6 @@ impl World {
             .output()
             .unwrap();
         assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    }
-
-    pub fn exists(&self, path: &str) -> bool {
-        Path::new(self.dir.path()).join(path).exists()
     }
 }
 

@@ -1,0 +1,135 @@
+//! Baselines, and what is new since a commit, in the index, or through a diff.
+
+use super::World;
+
+const CONCISE: &str = "--output-format=concise";
+
+fn kernel(name: &str, body: &str) -> String {
+    format!("__global__ void {name}() {{\n  {body}\n}}\n")
+}
+
+#[test]
+fn a_baseline_silences_what_is_there_and_survives_moves() {
+    let old = kernel("k", "STRIDED[0];");
+    let world = World::new(&[("src/a.cu", &old), ("src/b.cu", &kernel("l", "CONFLICT;"))]);
+    world.git(&["init", "-q"]);
+    let ran = world.run(&["baseline", "create"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "cudalint-baseline.json: 2 findings accepted\n"));
+    assert_eq!(world.run(&["."]).code, 0);
+    assert_eq!(world.run(&[".", "--no-baseline"]).code, 1);
+    assert_eq!(world.run(&["baseline", "create"]).code, 2);
+
+    // Lines move, the file is renamed, white space changes: nothing is new.
+    std::fs::remove_file(world.dir.path().join("src/a.cu")).unwrap();
+    world.write("src/c.cu", format!("// more\n\n{}", old.replace("STRIDED[0]", "STRIDED[ 0 ]")));
+    assert_eq!(world.run(&["."]).code, 0);
+    assert_eq!(world.run(&["src/b.cu"]).code, 0);
+    assert_eq!(world.run(&["src/c.cu"]).code, 0);
+
+    // One more equal finding is new, whichever of the two it is.
+    world.write("src/d.cu", &old);
+    assert_eq!(world.run(&[CONCISE]).found().len(), 1);
+    assert_eq!(world.run(&[CONCISE, "src/b.cu"]).found().len(), 0);
+}
+
+#[test]
+fn stale_entries_are_reported_and_pruned() {
+    let world = World::new(&[("a.cu", &kernel("k", "STRIDED;")), ("b.cu", &kernel("l", "CONFLICT;"))]);
+    world.run(&["baseline", "create", "--baseline=known.json"]);
+    world.write("a.cu", kernel("k", "fine;"));
+    let ran = world.run(&[".", "--baseline", "known.json"]);
+    assert_eq!(ran.code, 0);
+    assert_eq!(ran.err, "known.json: 1 accepted finding is gone; `cudalint baseline prune` drops them\n");
+    // A run that did not look there cannot tell, nor one without the rule.
+    assert_eq!(world.run(&["b.cu", "--baseline=known.json"]).err, "");
+    assert_eq!(world.run(&[".", "--baseline=known.json", "--select=bank"]).err, "");
+    let shown = world.run(&["baseline", "show", "--baseline=known.json"]);
+    assert_eq!(
+        shown.out,
+        "a.cu: uncoalesced-access: `STRIDED;` in `k`  (gone)\nb.cu: bank-conflict: `CONFLICT;` in `l`\n"
+    );
+    assert_eq!(world.run(&["baseline", "prune", "--check", "--baseline=known.json"]).code, 1);
+    let ran = world.run(&["baseline", "prune", "--baseline=known.json"]);
+    assert_eq!(ran.err, "known.json: 1 finding accepted (was 2)\n");
+    world.write("c.cu", kernel("m", "CONFLICT;"));
+    assert_eq!(world.run(&[".", "--baseline=known.json"]).code, 1);
+    world.run(&["baseline", "update", "--baseline=known.json"]);
+    assert_eq!(world.run(&[".", "--baseline=known.json"]).code, 0);
+    world.write("known.json", "{\"schemaVersion\": 7, \"findings\": []}");
+    assert_eq!(world.run(&[".", "--baseline=known.json"]).code, 2);
+}
+
+#[test]
+fn only_what_a_branch_adds_is_new() {
+    let world =
+        World::new(&[("src/a.cu", &kernel("k", "STRIDED;")), ("src/old.cu", &kernel("o", "CONFLICT;"))]);
+    world.git(&["init", "-q"]);
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "old"]);
+    assert_eq!(world.run(&["--new-from", "HEAD"]).code, 0);
+    world.git(&["checkout", "-qb", "work"]);
+    // Lines move, a file is renamed: old. A second kernel and an untracked file: new.
+    world.write("src/a.cu", format!("// comment\n{}{}", kernel("k", "STRIDED;"), kernel("n", "STRIDED;")));
+    std::fs::rename(world.dir.path().join("src/old.cu"), world.dir.path().join("src/moved.cu")).unwrap();
+    world.write("src/new.cu", kernel("u", "CONFLICT;"));
+    let expected = ["src/a.cu:6 uncoalesced-access", "src/new.cu:2 bank-conflict"];
+    assert_eq!(world.run(&[CONCISE, "--new-from", "main"]).found(), expected);
+    let inside = world.run_in("src", "", &[CONCISE, "--new-from=main"]);
+    assert_eq!(inside.found(), expected.map(|found| found.replace("src/", "")));
+    // What the main branch fixed meanwhile is not new here.
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "work"]);
+    world.git(&["checkout", "-q", "main"]);
+    world.write("src/a.cu", kernel("k", "fine;"));
+    world.git(&["commit", "-qam", "fix"]);
+    world.git(&["checkout", "-q", "work"]);
+    assert_eq!(world.run(&[CONCISE, "--new-from", "main"]).found(), expected);
+    let wrong = world.run(&["--new-from", "nowhere"]);
+    assert_eq!((wrong.code, wrong.err.as_str()), (2, "error: no commit `nowhere` in this repository\n"));
+}
+
+#[test]
+fn what_is_staged_is_what_is_checked() {
+    let world = World::new(&[("a.cu", &kernel("k", "STRIDED;"))]);
+    world.git(&["init", "-q"]);
+    world.git(&["add", "."]);
+    assert_eq!(world.run(&[CONCISE, "--staged"]).found(), ["a.cu:2 uncoalesced-access"]);
+    world.git(&["commit", "-qm", "old"]);
+    assert_eq!(world.run(&["--staged"]).code, 0);
+    world.write("b.cu", kernel("s", "CONFLICT;"));
+    world.git(&["add", "."]);
+    // The index counts, not what lies on disk now, nor what git does not know.
+    world.write("b.cu", "// nothing\n");
+    world.write("a.cu", kernel("k", "STRIDED; CONFLICT;"));
+    world.write("untracked.cu", kernel("t", "STRIDED;"));
+    assert_eq!(world.run(&[CONCISE, "--staged"]).found(), ["b.cu:2 bank-conflict"]);
+}
+
+#[test]
+fn a_diff_tells_what_is_new() {
+    let world = World::new(&[("a.cu", &kernel("k", "STRIDED;"))]);
+    let new = kernel("k", "STRIDED;\n  CONFLICT;");
+    let old = world.read("a.cu");
+    let diff = similar::TextDiff::from_lines(&old, &new);
+    world.write("change.diff", diff.unified_diff().header("a/a.cu", "b/a.cu").to_string());
+    assert_eq!(world.run(&["--diff-file", "change.diff"]).code, 2, "the diff is not applied yet");
+    world.write("a.cu", &new);
+    assert_eq!(world.run(&[CONCISE, "--diff-file", "change.diff"]).found(), ["a.cu:3 bank-conflict"]);
+    let diff = world.read("change.diff");
+    assert_eq!(world.run_in("", &diff, &[CONCISE, "--diff-file=-"]).found(), ["a.cu:3 bank-conflict"]);
+}
+
+#[test]
+fn a_shallow_clone_is_named() {
+    let world = World::new(&[("origin/a.cu", "x")]);
+    let git = |args: &[&str]| world.git(&[&["-C", "origin"], args].concat());
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "1"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "2"]);
+    let url = format!("file://{}/origin", world.dir.path().display());
+    world.git(&["clone", "-q", "--depth=1", &url, "clone"]);
+    let ran = world.run_in("clone", "", &["--new-from", "HEAD~1"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("this is a shallow clone") && ran.err.contains("fetch-depth: 0"), "{}", ran.err);
+}
