@@ -33,7 +33,7 @@ pub enum Command {
     /// Accept what is found today, so that only new findings are reported.
     Baseline {
         #[command(subcommand)]
-        action: BaselineAction,
+        action: Box<BaselineAction>,
     },
 }
 
