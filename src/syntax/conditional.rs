@@ -5,6 +5,7 @@
 //! are analysed. A condition that cannot be evaluated is undecided: both branches stay where each is complete
 //! statements, else the first is taken.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -37,6 +38,12 @@ pub struct Facts {
     /// Directives that stay in the text because their `#if` keeps all its branches.
     pub kept_directives: Vec<u32>,
 }
+
+/// How deep parentheses, operators and macros in a condition may nest, and conditionals before they are looked into.
+const MAX_DEPTH: u32 = 64;
+
+/// How many bytes of conditions and macro bodies are evaluated for one file: real files need a few thousand.
+const EXPANSION_BYTES: usize = 4 << 20;
 
 /// Names that a default CUDA build on Linux is known not to define.
 const UNDEFINED: &[&str] = &[
@@ -207,6 +214,7 @@ pub fn resolve(text: &str, tokens: &[Token], defines: &Defines) -> Facts {
         open: Vec::new(),
         scopes: Scopes::default(),
         guard: None,
+        budget: Cell::new(EXPANSION_BYTES),
     };
     walk.facts.live.reserve(tokens.len());
     walk.guard = walk.include_guard();
@@ -226,6 +234,8 @@ struct Walk<'a> {
     scopes: Scopes,
     /// The token index of the file's include guard.
     guard: Option<usize>,
+    /// What is left of the file's budget for expanding macros in conditions, in bytes of macro bodies.
+    budget: Cell<usize>,
 }
 
 impl Walk<'_> {
@@ -377,7 +387,7 @@ impl Walk<'_> {
     fn wants(&self, token: Token, strict: bool) -> Option<bool> {
         let text = macros::clean(slice(self.text, token));
         let (name, rest) = directive_name(&text);
-        let mut evaluator = Evaluator { walk: self, strict, steps: 4000 };
+        let mut evaluator = Evaluator { walk: self, strict };
         let defined =
             |evaluator: &Evaluator| evaluator.is_defined(rest.split_whitespace().next().unwrap_or(""));
         match name {
@@ -416,7 +426,7 @@ impl Walk<'_> {
     }
 
     fn is_balanced(&self, at: usize, link: Link) -> bool {
-        self.balance(at + 1..link.next.min(self.tokens.len()))
+        self.open.len() < MAX_DEPTH as usize && self.balance(at + 1..link.next.min(self.tokens.len()))
     }
 
     fn balance(&self, range: Range<usize>) -> bool {
@@ -494,8 +504,6 @@ impl Walk<'_> {
 struct Evaluator<'w, 'a> {
     walk: &'w Walk<'a>,
     strict: bool,
-    /// What is left of the budget for macro expansion; one step per operand.
-    steps: u32,
 }
 
 impl Evaluator<'_, '_> {
@@ -509,9 +517,11 @@ impl Evaluator<'_, '_> {
     }
 
     fn text(&mut self, text: &str, depth: u32) -> Option<i64> {
-        if depth > 24 {
+        let left = self.walk.budget.get().checked_sub(text.len() + 1)?;
+        if depth > MAX_DEPTH {
             return None;
         }
+        self.walk.budget.set(left);
         let tokens = lex::lex(text);
         let mut parser = Parser { text, tokens: &tokens, at: 0, depth };
         let value = parser.ternary(self)?;
@@ -519,7 +529,6 @@ impl Evaluator<'_, '_> {
     }
 
     fn name(&mut self, name: &str, depth: u32) -> Option<i64> {
-        self.steps = self.steps.checked_sub(1)?;
         match name {
             "true" => return Some(1),
             "false" => return Some(0),
@@ -538,7 +547,6 @@ impl Evaluator<'_, '_> {
     }
 
     fn call(&mut self, name: &str, args: &[&str], depth: u32) -> Option<i64> {
-        self.steps = self.steps.checked_sub(1)?;
         let def = self.walk.lookup(name)??;
         let params = def.params.as_ref().filter(|params| params.len() == args.len())?;
         let body = substitute(&def.body, params, args);
@@ -647,7 +655,7 @@ impl<'t> Parser<'t> {
 
     fn unary(&mut self, evaluator: &mut Evaluator) -> Option<Value> {
         self.depth += 1;
-        if self.depth > 200 {
+        if self.depth > MAX_DEPTH {
             return None;
         }
         let value = self.operand(evaluator);

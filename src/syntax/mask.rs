@@ -105,6 +105,12 @@ pub struct MaskOptions {
     pub kernel_macros: Vec<String>,
 }
 
+/// How many tokens a template argument list may have. Keeps nested lists that never close linear.
+const ANGLE_TOKENS: usize = 1024;
+
+/// Arguments longer than this many bytes are not recorded: macros nested in one another would copy them many times.
+const ARGUMENT_BYTES: usize = 1 << 16;
+
 /// Macros of large code bases that mark a kernel.
 pub(super) const KERNEL_MACROS: &[&str] = &[
     "RAFT_KERNEL",
@@ -194,6 +200,8 @@ pub(super) struct Masker<'a> {
     pub(super) source: &'a str,
     pub(super) out: Vec<u8>,
     pub(super) tokens: Vec<Token>,
+    /// Tokens were removed since the last `compact`.
+    is_dirty: bool,
     /// For a bracket, the index of its partner.
     pairs: Vec<u32>,
     scopes: Vec<Scope>,
@@ -224,6 +232,7 @@ impl<'a> Masker<'a> {
             tokens,
             visible,
             options,
+            is_dirty: false,
             pairs: Vec::new(),
             scopes: Vec::new(),
             heads: Vec::new(),
@@ -233,29 +242,39 @@ impl<'a> Masker<'a> {
             statement_macros: Vec::new(),
             gaps: Vec::new(),
         };
-        masker.compact();
+        masker.structure();
         masker
     }
 
-    /// Forgets removed tokens and finds brackets and scopes anew.
+    /// Forgets removed tokens. Brackets are removed in pairs, so partners and scopes only move.
     pub(super) fn compact(&mut self) {
-        let mut first = false;
-        self.tokens.retain_mut(|token| {
+        if !std::mem::take(&mut self.is_dirty) {
+            return;
+        }
+        let mut moved: Vec<u32> = Vec::with_capacity(self.tokens.len());
+        let (mut kept, mut first) = (0u32, false);
+        for token in &mut self.tokens {
+            moved.push(if token.kind == Kind::End { u32::MAX } else { kept });
             first |= token.first;
-            let keep = token.kind != Kind::End;
-            if keep {
+            if token.kind != Kind::End {
                 token.first = first;
                 first = false;
+                kept += 1;
             }
-            keep
-        });
-        self.structure();
+        }
+        let mut keep = moved.iter().map(|&to| to != u32::MAX);
+        self.pairs.retain(|_| keep.next().unwrap_or(false));
+        let mut keep = moved.iter().map(|&to| to != u32::MAX);
+        self.scopes.retain(|_| keep.next().unwrap_or(false));
+        self.tokens.retain(|token| token.kind != Kind::End);
+        for pair in self.pairs.iter_mut().filter(|pair| **pair != u32::MAX) {
+            *pair = moved.get(*pair as usize).copied().unwrap_or(u32::MAX);
+        }
     }
 
     fn structure(&mut self) {
-        self.pairs.clear();
         self.pairs.resize(self.tokens.len(), u32::MAX);
-        self.scopes.clear();
+        self.scopes.reserve(self.tokens.len());
         let mut scopes = Scopes::default();
         let mut open: Vec<(usize, u8)> = Vec::new();
         for (at, token) in self.tokens.iter().enumerate() {
@@ -339,7 +358,7 @@ impl<'a> Masker<'a> {
     pub(super) fn angle_end(&self, open: usize) -> Option<usize> {
         let mut depth = 0usize;
         let mut at = open;
-        while at < open + 4096 {
+        while at < open + ANGLE_TOKENS {
             match self.kind(at) {
                 Kind::Punct(b'<') => depth += 1,
                 // `->` closes nothing.
@@ -366,6 +385,7 @@ impl<'a> Masker<'a> {
 
     /// Blanks the tokens `from..=to` and forgets them.
     pub(super) fn drop(&mut self, from: usize, to: usize) {
+        self.is_dirty = true;
         for token in self.tokens.get_mut(from..to + 1).unwrap_or_default() {
             if token.kind != Kind::End {
                 token.kind = Kind::End;
@@ -385,6 +405,9 @@ impl<'a> Masker<'a> {
     /// The arguments between the `(` at `open` and its `)`.
     pub(super) fn arguments(&self, open: usize, close: usize) -> Vec<MacroArg> {
         let mut args = Vec::new();
+        if self.bytes(open, close).len() > ARGUMENT_BYTES {
+            return args;
+        }
         let mut from = open + 1;
         let mut at = open + 1;
         while at <= close {

@@ -22,8 +22,8 @@ impl Masker<'_> {
     fn name(&mut self, at: usize, before: Option<usize>) -> usize {
         let last = before.map_or(Kind::End, |before| self.kind(before));
         match self.close(at + 1) {
-            Some(close) if self.is(at + 1, b'(') => self.call(at, close, last, before),
-            _ => self.bare(at, last, before),
+            Some(close) => self.call(at, close, last),
+            None => self.bare(at, last, before),
         }
     }
 
@@ -38,7 +38,7 @@ impl Masker<'_> {
     }
 
     /// `NAME(…)` at `at`; `close` is its `)`.
-    fn call(&mut self, at: usize, close: usize, last: Kind, before: Option<usize>) -> usize {
+    fn call(&mut self, at: usize, close: usize, last: Kind) -> usize {
         let after = close + 1;
         let caps = self.is_word(at, Word::Caps);
         let class = self.class(at);
@@ -64,7 +64,6 @@ impl Masker<'_> {
             self.drop(at, close);
             return after;
         }
-        let _ = before;
         at + 1
     }
 
@@ -297,6 +296,13 @@ impl Masker<'_> {
                 return matches!(next, Kind::Punct(b'{' | b';' | b':'));
             }
             Kind::Word(Word::Type | Word::Void) => return self.is_name(at + 1),
+            Kind::Word(Word::Declaration) => return self.is_name(at + 1) && self.is_type(at + 1),
+            // `= PREFIX cub::f()`: two names side by side are no expression.
+            Kind::Punct(_) | Kind::Word(Word::Statement)
+                if !outer && self.is_name(at + 1) && self.is_scope_operator(at + 2) =>
+            {
+                return true;
+            }
             Kind::Punct(b'*' | b'&') | Kind::Word(Word::Plain | Word::Caps) => {
                 let operand = before.is_some_and(|before| outer || self.is_declarator(before));
                 return operand && self.is_name(at + 1) && self.is(at + 2, b'(');

@@ -4,8 +4,13 @@ use super::lex::{Kind, Word};
 use super::macros::Class;
 use super::mask::{KERNEL_MACROS, KernelHead, Masker};
 
+/// How many tokens are searched for a kernel's name, and for its body after the parameters.
+const HEAD_TOKENS: usize = 256;
+
 /// A kernel's head as found before the other masks: byte offsets, which stay valid.
 pub(super) struct Signature {
+    /// `__global__` or the marker.
+    start: u32,
     name: u32,
     parameters: u32,
     marker: Option<String>,
@@ -43,6 +48,7 @@ impl Masker<'_> {
         let Some((parameters, close)) = parameters.and_then(|open| Some((open, self.close(open)?))) else {
             return at + 1;
         };
+        let start = self.bytes(at, at).start;
         self.before_global(at);
         if marker.is_some() {
             self.replace_marker(at, name);
@@ -53,20 +59,25 @@ impl Masker<'_> {
         self.parameters(parameters, close);
         self.after_parameters(close + 1);
         let offset = |at: usize| self.tokens.get(at).map_or(0, |token| token.start);
-        self.heads.push(Signature { name: offset(name), parameters: offset(parameters), marker });
+        self.heads.push(Signature { start, name: offset(name), parameters: offset(parameters), marker });
         close
     }
 
     /// The index of the kernel's name, searching from `at`. Words that are no part of a declaration go to `extra`.
     fn find_name(&self, at: usize, extra: &mut Vec<(usize, usize)>) -> Option<usize> {
+        let limit = at + HEAD_TOKENS;
         let mut at = at;
-        while let Kind::Word(word) = self.kind(at) {
+        let mut qualified = false;
+        while let Kind::Word(word) = self.kind(at)
+            && at < limit
+        {
             if !matches!(word, Word::Plain | Word::Caps) {
                 at += 1;
                 continue;
             }
             let after = if self.is(at + 1, b'<') { self.angle_end(at + 1)? } else { at + 1 };
             if self.is_scope_operator(after) {
+                qualified = true;
                 at = after + 2;
                 continue;
             }
@@ -78,9 +89,11 @@ impl Masker<'_> {
                 at = close + 1;
                 continue;
             }
-            if after == at + 1 {
+            // The `type` of `typename std::enable_if<…>::type` stays.
+            if after == at + 1 && !qualified {
                 extra.push((at, at));
             }
+            qualified = false;
             at = after;
             // The `::type`, `*` or `&` of a return type.
             while self.is(at, b'*') || self.is(at, b'&') {
@@ -148,6 +161,7 @@ impl Masker<'_> {
         let mut at = open;
         while at < close {
             let starts = at == open || self.is(at, b',');
+            let starts = starts || (at > open && self.is_word(at, Word::Const));
             if starts && self.is_word(at + 1, Word::Caps) && self.is_parameter_macro(at + 1) {
                 let end = self.close(at + 2).unwrap_or(at + 1);
                 self.drop(at + 1, end);
@@ -168,6 +182,7 @@ impl Masker<'_> {
             next += 1;
         }
         match self.kind(next) {
+            Kind::Punct(b':') => self.is_scope_operator(next),
             Kind::Word(Word::Type | Word::Void | Word::Class | Word::Typename) => true,
             Kind::Word(Word::Plain | Word::Caps) => {
                 !matches!(self.kind(next + 1), Kind::Punct(b',' | b')' | b'=' | b'[') | Kind::End)
@@ -202,7 +217,7 @@ impl Masker<'_> {
             };
             let offset = self.tokens.get(self.declaration_start(name)).map_or(head.name, |token| token.start);
             self.kernels.push(KernelHead {
-                offset,
+                offset: offset.min(head.start),
                 name: self.text(name).to_owned(),
                 name_span: self.bytes(name, name),
                 body: end,
@@ -214,7 +229,7 @@ impl Masker<'_> {
     /// The `{` of the body after the parameters; `None` for a declaration.
     fn body(&self, from: usize) -> Option<usize> {
         let mut at = from;
-        while at < from + 256 {
+        while at < from + HEAD_TOKENS {
             match self.kind(at) {
                 Kind::Punct(b'{') => return Some(at),
                 Kind::Punct(b';' | b'}') | Kind::End => return None,

@@ -4,6 +4,9 @@ use super::lex::{self, Kind, Word};
 use super::macros::{self, Class};
 use super::mask::{Attribute, AttributeKind, Masker};
 
+/// How many macros are expanded to learn what one attribute macro says.
+const EXPANSIONS: u32 = 32;
+
 impl Masker<'_> {
     pub(super) fn words(&mut self) {
         let mut at = 0;
@@ -35,7 +38,7 @@ impl Masker<'_> {
             }
             Word::Typename => self.typename(at),
             Word::Restrict if before == Kind::Word(Word::Const) => {
-                self.restrict(at);
+                self.blank_restrict(at);
                 at + 1
             }
             Word::Plain | Word::Caps => self.macro_word(at, before),
@@ -98,17 +101,29 @@ impl Masker<'_> {
         at + 1
     }
 
-    /// Puts the shortest spelling that the grammar knows in place of a `__restrict__` or of its macro.
-    fn restrict(&mut self, at: usize) {
+    /// The grammar takes no `__restrict__` after `* const`.
+    fn blank_restrict(&mut self, at: usize) {
         let range = self.bytes(at, at);
         self.attributes.push(Attribute { start: range.start, end: range.end, kind: AttributeKind::Restrict });
         self.drop(at, at);
+    }
+
+    /// Puts the shortest spelling that the grammar knows in place of a macro for `__restrict__`.
+    fn restrict(&mut self, at: usize) {
+        let range = self.bytes(at, at);
+        self.blank_restrict(at);
         if range.len() >= "restrict".len() {
             self.write(range.start, "restrict");
         }
     }
 
     fn macro_word(&mut self, at: usize, before: Kind) -> usize {
+        if before == Kind::Literal
+            && let Some(end) = self.string_macro(at)
+        {
+            self.drop(at, end);
+            return end + 1;
+        }
         match self.class(at) {
             Some(Class::Attribute) => return self.attribute_macro(at),
             Some(Class::Value | Class::Type) => return at + 1,
@@ -120,13 +135,27 @@ impl Masker<'_> {
         // `const REAL x` is a type; `* const MACRO x` is not told from it, so `const` counts only after `*`.
         let after_star = at.checked_sub(2).is_some_and(|two| self.is(two, b'*'));
         if pointer && declares && (before != Kind::Word(Word::Const) || after_star) {
-            if self.text(at).contains("RESTRICT") {
+            let restricts = self.text(at).to_ascii_uppercase().contains("RESTRICT");
+            if restricts && before == Kind::Word(Word::Const) {
+                self.blank_restrict(at);
+            } else if restricts {
                 self.restrict(at);
             } else {
                 self.drop(at, at);
             }
         }
         at + 1
+    }
+
+    /// The last token of the macro after a string, in `"a"FMT "b"` or `"a" STRING(X) "b"`; a macro apart from the
+    /// string and without arguments parses as it is.
+    fn string_macro(&self, at: usize) -> Option<usize> {
+        let text = self.tokens.get(at.checked_sub(1)?).zip(self.tokens.get(at));
+        let glued = text.is_some_and(|(literal, name)| literal.end == name.start);
+        let known = self.is_word(at, Word::Caps) || self.visible.get(self.text(at)).is_some();
+        let end = self.close(at + 1).unwrap_or(at);
+        let follows = matches!(self.kind(end + 1), Kind::Literal | Kind::Punct(b',' | b')' | b';'));
+        (known && follows && (glued || end > at)).then_some(end)
     }
 
     /// A macro whose definition is nothing but attributes: blanked, with its meaning kept.
@@ -148,7 +177,7 @@ impl Masker<'_> {
             return at + 1;
         }
         let range = self.bytes(at, end);
-        for kind in self.meanings(&body, 0) {
+        for kind in self.meanings(&body, &mut { EXPANSIONS }) {
             self.attributes.push(Attribute { start: range.start, end: range.end, kind });
         }
         self.drop(at, end);
@@ -160,7 +189,11 @@ impl Masker<'_> {
     }
 
     /// What a body of attributes and specifiers says.
-    fn meanings(&self, body: &str, depth: u32) -> Vec<AttributeKind> {
+    fn meanings(&self, body: &str, budget: &mut u32) -> Vec<AttributeKind> {
+        if body.len() > 4096 || *budget == 0 {
+            return Vec::new();
+        }
+        *budget -= 1;
         let tokens = lex::lex(body);
         let mut kinds = Vec::new();
         let mut specifiers: Vec<String> = Vec::new();
@@ -184,9 +217,9 @@ impl Masker<'_> {
                     kinds.extend(meaning(word, split(inner.unwrap_or(""))));
                     at = end;
                 }
-                Kind::Word(Word::Plain | Word::Caps) if depth < 8 => {
+                Kind::Word(Word::Plain | Word::Caps) => {
                     if let Some(def) = self.visible.get(text).filter(|def| def.params.is_none()) {
-                        kinds.extend(self.meanings(&def.body, depth + 1));
+                        kinds.extend(self.meanings(&def.body, budget));
                     }
                 }
                 Kind::Word(Word::Pragma) => at = macros::group_end(&tokens, at),
