@@ -549,10 +549,11 @@ impl Evaluator<'_, '_> {
     fn call(&mut self, name: &str, args: &[&str], depth: u32) -> Option<i64> {
         let def = self.walk.lookup(name)??;
         let params = def.params.as_ref().filter(|params| params.len() == args.len())?;
-        let body = substitute(&def.body, params, args);
-        if body.len() > 4096 {
+        if def.body.len() > 4096 {
             return None;
         }
+        let body = substitute(&def.body, params, args);
+        self.walk.budget.set(self.walk.budget.get().checked_sub(body.len())?);
         self.text(&body, depth + 1)
     }
 }
@@ -602,11 +603,16 @@ impl<'t> Parser<'t> {
         if !self.accept("?") {
             return Some(condition);
         }
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
         let yes = self.ternary(evaluator)?;
         if !self.accept(":") {
             return None;
         }
         let no = self.ternary(evaluator)?;
+        self.depth -= 1;
         Some(condition.and_then(|condition| if condition != 0 { yes } else { no }))
     }
 

@@ -1,5 +1,6 @@
 //! One binary for all integration tests.
 
 mod cli;
+mod mask;
 mod memory;
 mod report;
