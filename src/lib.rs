@@ -24,4 +24,7 @@ pub mod rules;
 
 pub mod report;
 
+#[cfg(feature = "verify")]
+pub mod verify;
+
 pub mod cli;

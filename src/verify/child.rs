@@ -1,0 +1,234 @@
+//! The child process: compiles one job, runs it once plainly, times it, measures it, answers.
+//!
+//! A fault, a hang or a compiler crash costs this process alone. The answer goes to standard output behind
+//! [`ANSWER`], because a kernel's `printf` goes there too; each step is announced behind [`STEP`], so that the
+//! parent can say how far a killed child came.
+
+use std::io::{Read, Write};
+use std::time::Instant;
+
+use super::compile::{self, Cubin};
+use super::device::{Gpu, Inputs, Kernel};
+use super::job::{Job, Method, Run, Timing};
+use super::{counters, library, recorder};
+
+/// Begins the line that holds the answer as JSON.
+pub const ANSWER: &str = "\u{1e}cudalint-answer ";
+/// Begins a line that names the step now begun.
+pub const STEP: &str = "\u{1e}cudalint-step ";
+
+/// Launches whose times give the median, after warm-up.
+const TIMED: usize = 20;
+/// Most time spent on timing one variant, in milliseconds.
+const TIMING_BUDGET_MS: f64 = 1000.0;
+/// Most bytes that rotated input sets take together.
+const ROTATION_BYTES: u64 = 2 << 30;
+const MOST_SETS: u64 = 16;
+/// Outputs above this are not compared.
+const COMPARED_BYTES: u64 = 1 << 30;
+
+/// `cudalint verify-child`: a job as JSON on standard input, a run as JSON on standard output. The process's exit code.
+pub fn main() -> u8 {
+    let mut text = String::new();
+    let run = match std::io::stdin().read_to_string(&mut text) {
+        Ok(_) => match serde_json::from_str::<Job>(&text) {
+            Ok(job) => guarded(&job),
+            Err(error) => failed(format!("the job is not readable: {error}")),
+        },
+        Err(error) => failed(format!("the job is not readable: {error}")),
+    };
+    let json = serde_json::to_string(&run).unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    let written = writeln!(out, "\n{ANSWER}{json}").and_then(|()| out.flush());
+    // After a fault the driver's own clean-up may fail; nothing of it is wanted.
+    std::process::exit(if written.is_ok() { 0 } else { 1 })
+}
+
+/// cudarc panics where a library lacks a symbol; that becomes a failure with its message.
+fn guarded(job: &Job) -> Run {
+    let message = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let seen = message.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        if let Ok(mut seen) = seen.lock() {
+            *seen = info.to_string();
+        }
+    }));
+    let run = std::panic::catch_unwind(|| run(job));
+    run.unwrap_or_else(|_| {
+        let message = message.lock().map(|message| message.clone()).unwrap_or_default();
+        failed(format!("CUDA's libraries do not fit this program: {message}"))
+    })
+}
+
+fn failed(reason: String) -> Run {
+    Run { failure: Some(reason), ..Run::default() }
+}
+
+/// Runs a job in this process.
+pub fn run(job: &Job) -> Run {
+    let begun = Instant::now();
+    let mut run = Run::default();
+    if let Err(reason) = fill(job, &mut run) {
+        run.failure = Some(reason);
+    }
+    run.seconds = begun.elapsed().as_secs_f64();
+    run
+}
+
+fn step(name: &str) {
+    let mut out = std::io::stdout().lock();
+    // The step is only for the parent's message; the answer matters.
+    let _ = writeln!(out, "\n{STEP}{name}").and_then(|()| out.flush());
+}
+
+fn fill(job: &Job, run: &mut Run) -> Result<(), String> {
+    library::driver()?;
+    step("opening the device");
+    let gpu = Gpu::open()?;
+    run.device = Some(gpu.info.clone());
+    step("compiling");
+    let cubin = compiled(job, &job.source, gpu.info.arch, run)?;
+    run.compiler = Some(cubin.compiler.clone());
+
+    step("making inputs");
+    let kernel = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
+    let inputs = gpu.inputs(&job.args)?;
+
+    step("running the kernel");
+    kernel.launch(&inputs)?;
+    gpu.wait()?;
+    run.out_of_range = inputs.out_of_range()?;
+    if run.out_of_range.is_empty() {
+        step("timing the kernel");
+        match time(job, run, &gpu, &kernel, &inputs) {
+            Ok(timing) => run.timing = Some(timing),
+            Err(reason) => run.notes.push(format!("not timed: {reason}")),
+        }
+    }
+
+    step("measuring the kernel");
+    inputs.refill()?;
+    let counted = if job.record {
+        Err("addresses were asked for".to_owned())
+    } else {
+        counters::measure(&gpu, &cubin, || kernel.launch(&inputs))
+    };
+    match counted {
+        Ok(measured) => {
+            run.measured = measured;
+            run.method = Some(Method::SassMetrics);
+            return Ok(());
+        }
+        Err(reason) => run.notes.push(format!("no counters: {reason}")),
+    }
+    step("recording the kernel's addresses");
+    inputs.refill()?;
+    run.measured = recorder::measure(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, gpu.info.arch))?;
+    run.method = Some(Method::Recorder);
+    Ok(())
+}
+
+/// NVRTC first; where it refuses the slice, the whole file by nvcc.
+fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, String> {
+    let refused = match compiled_nvrtc(job, source, arch) {
+        Ok(cubin) => return Ok(cubin),
+        Err(refused) => refused,
+    };
+    let Some(whole) = &job.whole_file else { return Err(format!("does not compile: {}", first_error(&refused))) };
+    let folder = std::env::temp_dir().join(format!("cudalint-verify-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let cubin = compile::nvcc(&request(job, whole, arch), &folder);
+    // Left-over temporary files are harmless.
+    let _ = std::fs::remove_dir_all(&folder);
+    match cubin {
+        Ok(cubin) => {
+            run.notes.push(format!("NVRTC refused the slice ({})", first_error(&refused)));
+            Ok(cubin)
+        }
+        Err(also) => Err(format!("does not compile: {} (nvcc: {})", first_error(&refused), first_error(&also))),
+    }
+}
+
+fn compiled_nvrtc(job: &Job, source: &str, arch: u32) -> Result<Cubin, String> {
+    compile::nvrtc(&request(job, source, arch))
+}
+
+fn request<'a>(job: &'a Job, source: &'a str, arch: u32) -> compile::Request<'a> {
+    compile::Request {
+        source,
+        kernel: &job.kernel,
+        arch,
+        defines: &job.defines,
+        include_dirs: &job.include_dirs,
+    }
+}
+
+/// The line of a compiler's log that says what is wrong.
+fn first_error(log: &str) -> &str {
+    let wrong = |line: &&str| line.contains("error") || line.contains("fatal");
+    log.lines().find(wrong).or(log.lines().next()).unwrap_or("no message").trim()
+}
+
+/// Times the kernel and, where there is one, its fix; inputs rotate over sets that together exceed the L2.
+fn time(job: &Job, run: &mut Run, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -> Result<Timing, String> {
+    let wanted = if inputs.bytes() == 0 { 1 } else { (2 * gpu.info.l2_bytes).div_ceil(inputs.bytes()) + 1 };
+    let possible = ROTATION_BYTES.checked_div(inputs.bytes()).unwrap_or(1);
+    // Without a fix to compare with the time is a side note: one set of inputs will do.
+    let sets = if job.fixed_source.is_some() { wanted.min(possible).clamp(1, MOST_SETS) } else { 1 };
+    let sets: Vec<Inputs> = (0..sets).map(|_| gpu.inputs(&job.args)).collect::<Result<_, _>>()?;
+
+    let (before_ms, launches) = median_time(gpu, kernel, &sets)?;
+    let input_sets = sets.len() as u32;
+    let mut timing = Timing { before_ms, launches, input_sets, ..Timing::default() };
+    if let Some(fixed) = &job.fixed_source
+        && let Err(reason) = time_fix(job, fixed, run, gpu, kernel, &sets, &mut timing)
+    {
+        timing.fix_note = Some(reason);
+    }
+    Ok(timing)
+}
+
+fn time_fix(
+    job: &Job,
+    fixed: &str,
+    run: &mut Run,
+    gpu: &Gpu,
+    kernel: &Kernel,
+    sets: &[Inputs],
+    timing: &mut Timing,
+) -> Result<(), String> {
+    step("compiling the fix");
+    let cubin = compiled(job, fixed, gpu.info.arch, run).map_err(|why| format!("the fix {why}"))?;
+    let fixed = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
+    step("running the fix");
+    if let Some(inputs) = sets.first().filter(|inputs| inputs.bytes() <= COMPARED_BYTES) {
+        let after = |kernel: &Kernel| {
+            inputs.refill()?;
+            kernel.launch(inputs)?;
+            gpu.wait()?;
+            inputs.contents()
+        };
+        let before = after(kernel)?;
+        let equal = after(&fixed)? == before;
+        if equal || after(kernel)? == before {
+            timing.outputs_equal = Some(equal);
+        } else {
+            timing.fix_note = Some("outputs differ between runs of the kernel itself".to_owned());
+        }
+    }
+    step("timing the fix");
+    let (after_ms, _) = median_time(gpu, &fixed, sets)?;
+    timing.after_ms = Some(after_ms);
+    Ok(())
+}
+
+/// The median of up to [`TIMED`] launches after warm-up, and how many there were.
+fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[Inputs]) -> Result<(f64, u32), String> {
+    let warm = kernel.time(gpu, sets, 2)?;
+    let one = warm.last().copied().unwrap_or(0.0).max(1e-3);
+    let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, TIMED);
+    let mut times = kernel.time(gpu, sets, launches)?;
+    times.sort_by(f64::total_cmp);
+    let median = times.get(times.len() / 2).copied().unwrap_or(one);
+    Ok((median, launches as u32))
+}

@@ -1,0 +1,391 @@
+//! What verify is asked and what it answers: plain data, serializable, without CUDA types.
+//!
+//! A [`Job`] is one kernel instance with one launch; its [`Prediction`]s are confronted with a [`Run`], what a
+//! device did. Both travel as JSON between `cudalint verify` and the child process that touches the device, so
+//! a recorded run can be replayed by tests without a device.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One kernel instance, launched once, with the accesses to confirm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Job {
+    /// A C++ name expression valid at the end of `source`: `k`, `ns::k<float, 16>`.
+    pub kernel: String,
+    /// One NVRTC translation unit with `#line` directives back to the project's files.
+    pub source: String,
+    /// The file as it lies on disk, for nvcc where NVRTC refuses `source`.
+    pub whole_file: Option<String>,
+    pub launch: Launch,
+    /// In the order of the kernel's parameters.
+    pub args: Vec<Arg>,
+    pub predictions: Vec<Prediction>,
+    /// `source` with the proposed fix applied: compiled, compared and timed beside it.
+    pub fixed_source: Option<String>,
+    /// `-D` values, `NAME` or `NAME=VALUE`.
+    pub defines: Vec<String>,
+    /// Directories for `#include`.
+    pub include_dirs: Vec<String>,
+    /// Record addresses even where CUPTI is there.
+    pub record: bool,
+}
+
+/// Extents of a launch and its dynamic shared memory in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Launch {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0 }
+    }
+}
+
+/// One kernel argument.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Arg {
+    /// The value's bytes, little-endian, as long as the parameter.
+    Scalar { bytes: Vec<u8> },
+    /// A pointer to device memory made for it.
+    Buffer(Buffer),
+    /// A by-value struct: its bytes, with pointers to buffers written at the given byte offsets.
+    Struct { bytes: Vec<u8>, pointers: Vec<(usize, Buffer)> },
+}
+
+impl Arg {
+    pub fn i32(value: i32) -> Arg {
+        Arg::Scalar { bytes: value.to_le_bytes().to_vec() }
+    }
+
+    pub fn i64(value: i64) -> Arg {
+        Arg::Scalar { bytes: value.to_le_bytes().to_vec() }
+    }
+
+    pub fn f32(value: f32) -> Arg {
+        Arg::Scalar { bytes: value.to_le_bytes().to_vec() }
+    }
+
+    pub fn buffer(bytes: u64, fill: Fill) -> Arg {
+        Arg::Buffer(Buffer { bytes, fill, pointers: Vec::new() })
+    }
+
+    /// Every buffer of this argument, nested ones after the one that points to them.
+    pub fn buffers(&self) -> Vec<&Buffer> {
+        match self {
+            Arg::Scalar { .. } => Vec::new(),
+            Arg::Buffer(buffer) => buffer.all(),
+            Arg::Struct { pointers, .. } => pointers.iter().flat_map(|(_, buffer)| buffer.all()).collect(),
+        }
+    }
+}
+
+/// Device memory of `bytes` bytes, 256-byte aligned as by `cudaMalloc`, between guard zones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Buffer {
+    pub bytes: u64,
+    pub fill: Fill,
+    /// Pointers stored in the buffer (`float**` rows) at byte offsets; they overwrite the fill.
+    pub pointers: Vec<(usize, Buffer)>,
+}
+
+impl Buffer {
+    fn all(&self) -> Vec<&Buffer> {
+        std::iter::once(self).chain(self.pointers.iter().flat_map(|(_, buffer)| buffer.all())).collect()
+    }
+}
+
+/// What a buffer holds before the launch. Every fill is a fixed function of the byte offset.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Fill {
+    /// All bytes zero.
+    #[default]
+    Zero,
+    /// Pseudo-random integers of `element_bytes` (1, 2, 4, 8) in `0..limit`: index arrays.
+    Index { element_bytes: u8, limit: u64 },
+    /// `0, 1, 2, …` modulo `limit`, in integers of `element_bytes`: sorted or identity index arrays.
+    Ramp { element_bytes: u8, limit: u64 },
+    /// Finite floats in `[0.5, 1.5)` of `element_bytes` (2: half, 4: float, 8: double).
+    Float { element_bytes: u8 },
+    /// These bytes, repeated.
+    Bytes(Vec<u8>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Space {
+    Global,
+    Shared,
+    Local,
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Space::Global => "global",
+            Space::Shared => "shared",
+            Space::Local => "local",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    Load,
+    Store,
+    Atomic,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Direction::Load => "load",
+            Direction::Store => "store",
+            Direction::Atomic => "atomic",
+        })
+    }
+}
+
+/// What the analysis says of one access: averages per executed request of a warp.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prediction {
+    /// The caller's name for it; comes back in [`Verification::id`].
+    pub id: u64,
+    /// As the `#line` directives of the source spell it.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+    pub end_line: u32,
+    /// 1-based byte column of `expression` on `line`; with it the address recorder can be used.
+    #[serde(default)]
+    pub column: Option<u32>,
+    /// The accessed lvalue as written: `in[i * 32]`.
+    #[serde(default)]
+    pub expression: Option<String>,
+    pub space: Space,
+    pub operation: Direction,
+    pub access_bytes: u32,
+    pub sectors: Option<f64>,
+    pub ideal_sectors: Option<f64>,
+    pub wavefronts: Option<f64>,
+    pub ideal_wavefronts: Option<f64>,
+}
+
+impl Prediction {
+    /// The number that is compared: sectors, or wavefronts where the access is to shared memory.
+    pub fn value(&self) -> Option<f64> {
+        match self.space {
+            Space::Shared => self.wavefronts,
+            Space::Global | Space::Local => self.sectors,
+        }
+    }
+
+    pub fn ideal(&self) -> Option<f64> {
+        match self.space {
+            Space::Shared => self.ideal_wavefronts,
+            Space::Global | Space::Local => self.ideal_sectors,
+        }
+    }
+}
+
+/// The device that ran a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Device {
+    pub name: String,
+    /// Compute capability times ten: 90 for `sm_90`.
+    pub arch: u32,
+    /// As `cuDriverGetVersion`: 13000 for CUDA 13.0.
+    pub driver: u32,
+    pub l2_bytes: u64,
+}
+
+/// What one instruction or one source access was measured to do, summed over all its executions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Measured {
+    pub file: String,
+    pub line: u32,
+    pub space: Option<Space>,
+    pub operation: Option<Direction>,
+    /// Bytes per lane; 0 where the opcode does not tell.
+    pub access_bytes: u32,
+    /// The opcode, `LDG.64`; `source` where the recorder saw the access.
+    pub opcode: String,
+    /// Times a warp executed it.
+    pub requests: u64,
+    /// Lanes that took part, over all requests.
+    pub active: u64,
+    pub sectors: u64,
+    pub ideal_sectors: u64,
+    pub wavefronts: u64,
+    pub ideal_wavefronts: u64,
+}
+
+impl Measured {
+    /// Sectors (shared: wavefronts) per executed request.
+    pub fn value(&self) -> f64 {
+        self.per_request(self.total())
+    }
+
+    /// Their ideal per executed request.
+    pub fn ideal(&self) -> f64 {
+        self.per_request(self.total_ideal())
+    }
+
+    pub fn total(&self) -> u64 {
+        if self.space == Some(Space::Shared) { self.wavefronts } else { self.sectors }
+    }
+
+    pub fn total_ideal(&self) -> u64 {
+        if self.space == Some(Space::Shared) { self.ideal_wavefronts } else { self.ideal_sectors }
+    }
+
+    fn per_request(&self, total: u64) -> f64 {
+        if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
+    }
+}
+
+/// How the accesses were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// CUPTI's per-instruction counters.
+    SassMetrics,
+    /// Addresses recorded by an instrumented kernel.
+    Recorder,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::SassMetrics => "CUPTI counters",
+            Method::Recorder => "recorded addresses",
+        })
+    }
+}
+
+/// Time of the kernel as it is and with the fix: medians in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Timing {
+    pub before_ms: f64,
+    pub after_ms: Option<f64>,
+    /// Whether all buffers were bitwise equal after one run of each on the same inputs.
+    pub outputs_equal: Option<bool>,
+    /// Why there is no time for the fix.
+    pub fix_note: Option<String>,
+    /// Launches behind each median, and distinct input sets they rotated over.
+    pub launches: u32,
+    pub input_sets: u32,
+}
+
+/// What the child process found out about one job. Everything it could not do is in `notes` or `failure`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Run {
+    pub device: Option<Device>,
+    /// `NVRTC 13.0`, `nvcc`.
+    pub compiler: Option<String>,
+    pub method: Option<Method>,
+    pub measured: Vec<Measured>,
+    pub timing: Option<Timing>,
+    /// Writes outside a buffer: `argument 1: 16 bytes changed after its end`.
+    pub out_of_range: Vec<String>,
+    /// What did not work but did not stop the run.
+    pub notes: Vec<String>,
+    /// Why nothing was measured.
+    pub failure: Option<String>,
+    /// Seconds from the child's start to its answer.
+    pub seconds: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Confirmed,
+    Refuted,
+    NotRun,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Confirmed => "confirmed",
+            Status::Refuted => "refuted",
+            Status::NotRun => "not run",
+        })
+    }
+}
+
+/// The verdict on one prediction: the object under `properties.verification` in SARIF and `verification` in JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verification {
+    pub id: u64,
+    pub status: Status,
+    /// Why it was not run, or how like was compared with like where that was not one instruction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+    /// Per executed request; sectors, for shared memory wavefronts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_sectors: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_ideal_sectors: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_wavefronts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_ideal_wavefronts: Option<f64>,
+    /// The instruction compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opcode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds_before: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds_after: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs_equal: Option<bool>,
+}
+
+impl fmt::Display for Verification {
+    /// One line for the text report: `confirmed: 32.0 sectors measured, 32.0 predicted (LDG, NVIDIA H200); 1.00 -> 0.46 ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        let shared = self.measured_wavefronts.is_some();
+        let measured = self.measured_wavefronts.or(self.measured_sectors);
+        if let Some(measured) = measured {
+            let unit = if shared { "wavefronts" } else { "sectors" };
+            write!(f, ": {measured:.2} {unit} measured")?;
+            if let Some(predicted) = self.predicted {
+                write!(f, ", {predicted:.2} predicted")?;
+            }
+            let at: Vec<&str> = self.opcode.as_deref().into_iter().chain(self.device.as_deref()).collect();
+            if !at.is_empty() {
+                write!(f, " ({})", at.join(", "))?;
+            }
+        }
+        if let Some(reason) = &self.reason {
+            write!(f, "{} {reason}", if measured.is_some() { ";" } else { ":" })?;
+        }
+        match (self.milliseconds_before, self.milliseconds_after) {
+            (Some(before), Some(after)) => write!(f, "; {before:.3} -> {after:.3} ms with the fix"),
+            _ => Ok(()),
+        }
+    }
+}

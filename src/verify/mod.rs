@@ -1,0 +1,70 @@
+//! Confronts predictions with a GPU: device slice, compile, run in a child process, measure, compare.
+//!
+//! ```text
+//! Job -slice-> translation unit -compile-> CUBIN -child-> Run (counters, times) -compare-> Verification
+//! ```
+//!
+//! The only folder that names cudarc. Nothing of CUDA is needed to build or start: [`availability`] says what is
+//! missing. A child process runs the kernels it is given, never host code of the project; a fault, a hang or a
+//! compiler crash costs one job.
+
+pub mod job;
+
+mod child;
+pub mod compare;
+pub mod compile;
+mod counters;
+mod device;
+mod library;
+mod parent;
+pub mod recorder;
+pub mod sass;
+
+use std::fmt::Write as _;
+
+pub use child::main as child_main;
+pub use library::{Availability, availability};
+pub use parent::Launcher;
+
+use job::{Job, Run, Verification};
+
+/// Compiles, runs and judges one job: its run and a verdict per prediction.
+pub fn verify(job: &Job, launcher: &Launcher) -> (Run, Vec<Verification>) {
+    let run = launcher.run(job);
+    let verdicts = compare::compare(job, &run);
+    (run, verdicts)
+}
+
+/// What `--dry-run` shows: the generated translation unit and the inputs.
+pub fn describe(job: &Job) -> String {
+    let ([gx, gy, gz], [bx, by, bz]) = (job.launch.grid, job.launch.block);
+    let mut text = format!("// kernel `{}`, grid {gx}x{gy}x{gz}, block {bx}x{by}x{bz}", job.kernel);
+    if job.launch.shared_bytes > 0 {
+        let _ = write!(text, ", {} B dynamic shared memory", job.launch.shared_bytes);
+    }
+    text.push('\n');
+    for (index, arg) in job.args.iter().enumerate() {
+        let _ = match arg {
+            job::Arg::Scalar { bytes } => writeln!(text, "// argument {index}: {}", scalar(bytes)),
+            job::Arg::Buffer(buffer) => {
+                writeln!(text, "// argument {index}: {} B, {:?}", buffer.bytes, buffer.fill)
+            }
+            job::Arg::Struct { bytes, pointers } => {
+                let sizes: Vec<String> =
+                    pointers.iter().map(|(at, buffer)| format!("{} B at offset {at}", buffer.bytes)).collect();
+                writeln!(text, "// argument {index}: {} B by value, buffers: {}", bytes.len(), sizes.join(", "))
+            }
+        };
+    }
+    text.push_str(&job.source);
+    text
+}
+
+fn scalar(bytes: &[u8]) -> String {
+    match *bytes {
+        [a] => a.to_string(),
+        [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).to_string(),
+        [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
+        _ => format!("{} B", bytes.len()),
+    }
+}

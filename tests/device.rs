@@ -1,0 +1,266 @@
+//! Runs fixtures/verify on a GPU and compares every marked line with it. Without a GPU it says so and passes.
+//!
+//! The test is its own child process (`verify-child`), so the one binary can be carried to a machine with a GPU and run
+//! there: `device [--record FILE] [FILTER]`. `--record` writes jobs and runs as JSON, which tests without a GPU replay
+//! (tests/it/verify.rs).
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cudalint::verify::job::{Arg, Buffer, Direction, Fill, Job, Launch, Prediction, Run, Space, Status};
+use cudalint::verify::job::Verification;
+use cudalint::verify::{self, Launcher};
+
+const KERNELS: &str = include_str!("../fixtures/verify/kernels.cu");
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == "verify-child") {
+        return ExitCode::from(verify::child_main());
+    }
+    if args.iter().any(|arg| arg == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let availability = verify::availability();
+    println!("{availability}");
+    if !availability.can_run() {
+        println!("\nno kernel was run: this machine cannot run any");
+        println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        return ExitCode::SUCCESS;
+    }
+    let record = args.iter().position(|arg| arg == "--record").and_then(|at| args.get(at + 1));
+    let filter = args.iter().rfind(|arg| !arg.starts_with('-') && Some(*arg) != record);
+    run_all(filter.map(String::as_str).unwrap_or(""), record.map(String::as_str))
+}
+
+fn run_all(filter: &str, record: Option<&str>) -> ExitCode {
+    let mut launcher = Launcher::this_executable().expect("the path of this executable");
+    let (mut passed, mut failed, mut recorded) = (0, 0, Vec::new());
+    let begun = Instant::now();
+    for case in cases().iter().filter(|case| case.name().contains(filter)) {
+        launcher.timeout = Duration::from_secs(if case.job.kernel == "hangs" { 3 } else { 20 });
+        let (run, verdicts) = verify::verify(&case.job, &launcher);
+        let complaints = case.complaints(&run, &verdicts);
+        show(case, &run, &verdicts, &complaints);
+        if complaints.is_empty() { passed += 1 } else { failed += 1 }
+        recorded.push((case.job.clone(), run));
+    }
+    println!("{:.2} s for {} kernels", begun.elapsed().as_secs_f64(), passed + failed);
+    if let Some(path) = record {
+        let text = serde_json::to_string(&recorded).expect("runs have a JSON form");
+        std::fs::write(path, text).expect("the record is written");
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn show(case: &Case, run: &Run, verdicts: &[Verification], complaints: &[String]) {
+    println!("{} {:.2} s {}", if complaints.is_empty() { "ok  " } else { "FAIL" }, run.seconds, case.name());
+    for note in run.notes.iter().chain(&run.failure) {
+        println!("       {}", note.lines().next().unwrap_or_default());
+    }
+    if let Some(timing) = &run.timing {
+        println!("       {timing:?}");
+    }
+    for verdict in verdicts {
+        println!("       line {}: {verdict}", case.job.predictions[verdict.id as usize].line);
+    }
+    for complaint in complaints {
+        println!("       !! {complaint}");
+    }
+    if !complaints.is_empty() {
+        for m in &run.measured {
+            println!("       {m:?}");
+        }
+    }
+}
+
+/// A job and what must come of it.
+struct Case {
+    job: Job,
+    /// Part of the reason where it must not run.
+    failure: Option<&'static str>,
+    faster: bool,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let how = if self.job.record { ", recorded" } else { "" };
+        format!("{}{how}", self.job.kernel)
+    }
+
+    fn complaints(&self, run: &Run, verdicts: &[Verification]) -> Vec<String> {
+        let mut complaints = Vec::new();
+        if let Some(wanted) = self.failure {
+            let reasons: Vec<&String> = run.failure.iter().chain(&run.out_of_range).collect();
+            if !reasons.iter().any(|reason| reason.contains(wanted)) {
+                complaints.push(format!("expected `{wanted}`, got {reasons:?}"));
+            }
+            return complaints;
+        }
+        complaints.extend(run.failure.iter().map(|failure| format!("not run: {failure}")));
+        complaints.extend(run.out_of_range.iter().cloned());
+        for verdict in verdicts.iter().filter(|verdict| verdict.status != Status::Confirmed) {
+            complaints.push(format!("line {}: {verdict}", self.job.predictions[verdict.id as usize].line));
+        }
+        if self.faster {
+            let timing = run.timing.clone().unwrap_or_default();
+            if timing.outputs_equal != Some(true) || timing.after_ms.is_none_or(|after| after >= timing.before_ms) {
+                complaints.push(format!("the fix is not equal and faster: {timing:?}"));
+            }
+        }
+        complaints
+    }
+}
+
+fn floats(count: u64) -> Arg {
+    Arg::buffer(count * 4, Fill::Float { element_bytes: 4 })
+}
+
+fn doubles(count: u64) -> Arg {
+    Arg::buffer(count * 8, Fill::Float { element_bytes: 8 })
+}
+
+fn index(count: u64, limit: u64) -> Arg {
+    Arg::buffer(count * 4, Fill::Index { element_bytes: 4, limit })
+}
+
+const LINEAR: Launch = Launch { grid: [8, 1, 1], block: [256, 1, 1], shared_bytes: 0 };
+
+fn case(kernel: &str, launch: Launch, args: Vec<Arg>) -> Case {
+    Case {
+        job: Job {
+            kernel: kernel.to_owned(),
+            source: format!("#line 1 \"kernels.cu\"\n{KERNELS}"),
+            launch,
+            args,
+            predictions: predictions(kernel),
+            ..Job::default()
+        },
+        failure: None,
+        faster: false,
+    }
+}
+
+fn fails(kernel: &str, args: Vec<Arg>, failure: &'static str) -> Case {
+    Case { failure: Some(failure), ..case(kernel, Launch { grid: [1; 3], ..LINEAR }, args) }
+}
+
+fn cases() -> Vec<Case> {
+    let row = || Buffer { bytes: 2048 * 4, fill: Fill::Float { element_bytes: 4 }, pointers: vec![] };
+    let data = Buffer { bytes: 2048 * 64 * 4, ..row() };
+    let pitch = [64, 0, 0, 0, 0, 0, 0, 0];
+    let view = Arg::Struct { bytes: [[0; 8], pitch].concat(), pointers: vec![(0, data)] };
+    let rows = Arg::Buffer(Buffer { bytes: 16, fill: Fill::Zero, pointers: vec![(0, row()), (8, row())] });
+    let tile = Launch { grid: [128, 128, 1], block: [32, 8, 1], shared_bytes: 0 };
+    let square = Launch { block: [16, 16, 1], ..LINEAR };
+    let n = 4096;
+    let mut transpose = case("transpose", tile, vec![floats(n * n), floats(n * n), Arg::i32(n as i32)]);
+    transpose.job.fixed_source = Some(transpose.job.source.replace("tile[32][32]", "tile[32][33]"));
+    transpose.faster = true;
+    let mut by_nvcc = case("structs", LINEAR, vec![floats(8192), floats(2048)]);
+    let host = "#include <vector>\nint main() { std::vector<int> v; }\n";
+    by_nvcc.job.source = format!("{host}#line 1 \"kernels.cu\"\n{KERNELS}");
+    by_nvcc.job.whole_file = Some(by_nvcc.job.source.clone());
+    let mut cases = vec![
+        case("strides", LINEAR, vec![floats(65536), floats(8192)]),
+        case("copy<float>", LINEAR, vec![floats(2048), floats(2048)]),
+        case("copy<double>", LINEAR, vec![doubles(2048), doubles(2048)]),
+        case("copy<unsigned char>", LINEAR, vec![floats(512), floats(512)]),
+        case("copy<float4>", LINEAR, vec![floats(8192), floats(8192)]),
+        case("structs", LINEAR, vec![floats(8192), floats(2048)]),
+        case("whole_structs", LINEAR, vec![floats(6144), floats(6144)]),
+        case("aligned_structs", LINEAR, vec![floats(8192), floats(2048)]),
+        case("banks", LINEAR, vec![floats(8448), floats(2048)]),
+        case("wide_banks", LINEAR, vec![doubles(512), doubles(2048)]),
+        case("rows_16", square, vec![floats(16384), floats(16384), Arg::i32(128)]),
+        case("odd_lanes", LINEAR, vec![floats(2048), floats(2048)]),
+        case("half_the_warps", LINEAR, vec![floats(512), floats(256), Arg::i32(128)]),
+        case("atomics", LINEAR, vec![index(2048, 100), index(2048, 100)]),
+        case("gather", LINEAR, vec![floats(1000), index(2048, 1000), floats(2048)]),
+        case("view::column<float, 16>", LINEAR, vec![view, floats(2048)]),
+        case("rows", LINEAR, vec![rows, floats(2048)]),
+        case("dynamic", Launch { shared_bytes: 65536, ..LINEAR }, vec![floats(256), floats(256)]),
+        transpose,
+        by_nvcc,
+        fails("writes_past_the_end", vec![floats(256)], "argument 0: 64 B were written after its end"),
+        fails("far_away", vec![floats(256)], "outside its buffers"),
+        fails("hangs", vec![floats(1), floats(1)], "the kernel takes 1"),
+        fails("hangs", vec![Arg::buffer(4, Fill::Zero)], "while running the kernel"),
+        fails("traps", vec![floats(256)], "trapped"),
+        fails("misaligned", vec![floats(2048)], "misaligned"),
+        fails("copy<float>", vec![floats(256), Arg::i32(3)], "argument 1 was made with 4 B, the kernel takes 8 B"),
+        fails("copy<missing>", vec![floats(256), floats(256)], "does not compile"),
+    ];
+    let sites = ["strides", "banks", "structs", "odd_lanes", "atomics"];
+    let plain = cases.iter().filter(|case| case.failure.is_none() && case.job.whole_file.is_none());
+    let chosen = plain.filter(|case| sites.contains(&case.job.kernel.as_str()));
+    let recorded: Vec<Case> =
+        chosen.map(|case| Case { job: with_places(&case.job), failure: None, faster: false }).collect();
+    cases.extend(recorded);
+    cases
+}
+
+/// The marks `// = space operation bytes: value/ideal` in the body of a kernel and in `view::Matrix`.
+fn predictions(kernel: &str) -> Vec<Prediction> {
+    let plain = kernel.split('<').next().unwrap_or_default();
+    let (space, plain) = plain.rsplit_once("::").unwrap_or(("", plain));
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (at, line) in KERNELS.lines().enumerate() {
+        let at_kernel = line.contains("__global__") || line.contains("struct Matrix");
+        let ours = line.contains(&format!(" {plain}(")) || (!space.is_empty() && line.contains("struct Matrix"));
+        inside = if at_kernel { ours } else { inside };
+        let Some((_, mark)) = line.split_once("// = ").filter(|_| inside) else { continue };
+        found.push(prediction(found.len() as u64, at as u32 + 1, mark));
+    }
+    found
+}
+
+fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
+    let words: Vec<&str> = mark.split([' ', ':', '/']).filter(|word| !word.is_empty()).collect();
+    let [space, operation, bytes, value, ideal] = words.as_slice() else { panic!("odd mark `{mark}`") };
+    let (value, ideal): (f64, f64) = (value.parse().expect("a number"), ideal.parse().expect("a number"));
+    let shared = *space == "shared";
+    Prediction {
+        id,
+        file: "kernels.cu".to_owned(),
+        line,
+        end_line: line,
+        column: None,
+        expression: None,
+        space: if shared { Space::Shared } else { Space::Global },
+        operation: match *operation {
+            "load" => Direction::Load,
+            "store" => Direction::Store,
+            _ => Direction::Atomic,
+        },
+        access_bytes: bytes.parse().expect("a number"),
+        sectors: (!shared).then_some(value),
+        ideal_sectors: (!shared).then_some(ideal),
+        wavefronts: shared.then_some(value),
+        ideal_wavefronts: shared.then_some(ideal),
+    }
+}
+
+/// The same job with the place of each access, so that its addresses can be recorded.
+fn with_places(job: &Job) -> Job {
+    let mut job = Job { record: true, ..job.clone() };
+    for prediction in &mut job.predictions {
+        let line = KERNELS.lines().nth(prediction.line as usize - 1).unwrap_or_default();
+        let code = line.split("//").next().unwrap_or_default();
+        let after_equals = code.find(" = ").map_or(0, |at| at + 3);
+        let start = match prediction.operation {
+            Direction::Atomic => code.find('&').map_or(0, |at| at + 1),
+            Direction::Store => code.len() - code.trim_start().len(),
+            Direction::Load => after_equals,
+        };
+        let rest = code.get(start..).unwrap_or_default();
+        let end = rest.find(']').map_or(rest.len(), |at| at + 1);
+        let field = rest.get(end..).filter(|rest| rest.starts_with('.')).map_or(0, |_| 2);
+        prediction.column = Some(start as u32 + 1);
+        prediction.expression = rest.get(..end + field).map(str::to_owned);
+    }
+    job
+}
