@@ -1,14 +1,15 @@
 //! Runs fixtures/verify on a GPU and compares every marked line with it. Without a GPU it says so and passes.
 //!
 //! The test is its own child process (`verify-child`), so the one binary can be carried to a machine with a GPU and run
-//! there: `device [--record FILE] [FILTER]`. `--record` writes jobs and runs as JSON, which tests without a GPU replay
-//! (tests/it/verify.rs).
+//! there: `device [--date YYYY-MM-DD --record FILE] [FILTER]`. `--record` writes jobs (without their sources) and runs as
+//! JSON; the last such record is fixtures/verify/recorded.json, replayed without a GPU by tests/it/verify.rs.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cudalint::verify::job::{Arg, Buffer, Direction, Fill, Job, Launch, Prediction, Run, Space, Status};
-use cudalint::verify::job::Verification;
+use cudalint::verify::job::{
+    Arg, Buffer, Direction, Fill, Job, Launch, Prediction, Run, Space, Status, Verification,
+};
 use cudalint::verify::{self, Launcher};
 
 const KERNELS: &str = include_str!("../fixtures/verify/kernels.cu");
@@ -28,12 +29,19 @@ fn main() -> ExitCode {
         println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
         return ExitCode::SUCCESS;
     }
-    let record = args.iter().position(|arg| arg == "--record").and_then(|at| args.get(at + 1));
-    let filter = args.iter().rfind(|arg| !arg.starts_with('-') && Some(*arg) != record);
-    run_all(filter.map(String::as_str).unwrap_or(""), record.map(String::as_str))
+    let option = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
+    let (record, date) = (option("--record"), option("--date"));
+    let free = |arg: &&String| !arg.starts_with('-') && Some(*arg) != record && Some(*arg) != date;
+    let filter = args.iter().rfind(free).map_or("", String::as_str);
+    let (code, recorded) = run_all(filter);
+    if let Some(path) = record {
+        let text = serde_json::json!({ "date": date, "runs": recorded });
+        std::fs::write(path, format!("{text}\n")).expect("the record is written");
+    }
+    code
 }
 
-fn run_all(filter: &str, record: Option<&str>) -> ExitCode {
+fn run_all(filter: &str) -> (ExitCode, Vec<(Job, Run)>) {
     let mut launcher = Launcher::this_executable().expect("the path of this executable");
     let (mut passed, mut failed, mut recorded) = (0, 0, Vec::new());
     let begun = Instant::now();
@@ -42,17 +50,20 @@ fn run_all(filter: &str, record: Option<&str>) -> ExitCode {
         let (run, verdicts) = verify::verify(&case.job, &launcher);
         let complaints = case.complaints(&run, &verdicts);
         show(case, &run, &verdicts, &complaints);
-        if complaints.is_empty() { passed += 1 } else { failed += 1 }
-        recorded.push((case.job.clone(), run));
+        if complaints.is_empty() {
+            passed += 1
+        } else {
+            failed += 1
+        }
+        let job = Job { source: String::new(), fixed_source: None, whole_file: None, ..case.job.clone() };
+        recorded.push((job, run));
     }
     println!("{:.2} s for {} kernels", begun.elapsed().as_secs_f64(), passed + failed);
-    if let Some(path) = record {
-        let text = serde_json::to_string(&recorded).expect("runs have a JSON form");
-        std::fs::write(path, text).expect("the record is written");
-    }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out"
+    );
+    (if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }, recorded)
 }
 
 fn show(case: &Case, run: &Run, verdicts: &[Verification], complaints: &[String]) {
@@ -106,7 +117,9 @@ impl Case {
         }
         if self.faster {
             let timing = run.timing.clone().unwrap_or_default();
-            if timing.outputs_equal != Some(true) || timing.after_ms.is_none_or(|after| after >= timing.before_ms) {
+            if timing.outputs_equal != Some(true)
+                || timing.after_ms.is_none_or(|after| after >= timing.before_ms)
+            {
                 complaints.push(format!("the fix is not equal and faster: {timing:?}"));
             }
         }
@@ -190,7 +203,11 @@ fn cases() -> Vec<Case> {
         fails("hangs", vec![Arg::buffer(4, Fill::Zero)], "while running the kernel"),
         fails("traps", vec![floats(256)], "trapped"),
         fails("misaligned", vec![floats(2048)], "misaligned"),
-        fails("copy<float>", vec![floats(256), Arg::i32(3)], "argument 1 was made with 4 B, the kernel takes 8 B"),
+        fails(
+            "copy<float>",
+            vec![floats(256), Arg::i32(3)],
+            "argument 1 was made with 4 B, the kernel takes 8 B",
+        ),
         fails("copy<missing>", vec![floats(256), floats(256)], "does not compile"),
     ];
     let sites = ["strides", "banks", "structs", "odd_lanes", "atomics"];
@@ -210,7 +227,8 @@ fn predictions(kernel: &str) -> Vec<Prediction> {
     let mut found = Vec::new();
     for (at, line) in KERNELS.lines().enumerate() {
         let at_kernel = line.contains("__global__") || line.contains("struct Matrix");
-        let ours = line.contains(&format!(" {plain}(")) || (!space.is_empty() && line.contains("struct Matrix"));
+        let ours =
+            line.contains(&format!(" {plain}(")) || (!space.is_empty() && line.contains("struct Matrix"));
         inside = if at_kernel { ours } else { inside };
         let Some((_, mark)) = line.split_once("// = ").filter(|_| inside) else { continue };
         found.push(prediction(found.len() as u64, at as u32 + 1, mark));

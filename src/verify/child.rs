@@ -123,7 +123,8 @@ fn fill(job: &Job, run: &mut Run) -> Result<(), String> {
     }
     step("recording the kernel's addresses");
     inputs.refill()?;
-    run.measured = recorder::measure(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, gpu.info.arch))?;
+    run.measured =
+        recorder::measure(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, gpu.info.arch))?;
     run.method = Some(Method::Recorder);
     Ok(())
 }
@@ -134,7 +135,9 @@ fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, 
         Ok(cubin) => return Ok(cubin),
         Err(refused) => refused,
     };
-    let Some(whole) = &job.whole_file else { return Err(format!("does not compile: {}", first_error(&refused))) };
+    let Some(whole) = &job.whole_file else {
+        return Err(format!("does not compile: {}", first_error(&refused)));
+    };
     let folder = std::env::temp_dir().join(format!("cudalint-verify-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let cubin = compile::nvcc(&request(job, whole, arch), &folder);
@@ -145,7 +148,9 @@ fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, 
             run.notes.push(format!("NVRTC refused the slice ({})", first_error(&refused)));
             Ok(cubin)
         }
-        Err(also) => Err(format!("does not compile: {} (nvcc: {})", first_error(&refused), first_error(&also))),
+        Err(also) => {
+            Err(format!("does not compile: {} (nvcc: {})", first_error(&refused), first_error(&also)))
+        }
     }
 }
 

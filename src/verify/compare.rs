@@ -62,7 +62,9 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         return Outcome::not_run(failure.clone());
     }
     if let Some(outside) = run.out_of_range.first() {
-        return Outcome::not_run(format!("with the inputs made for it the kernel left its buffers: {outside}"));
+        return Outcome::not_run(format!(
+            "with the inputs made for it the kernel left its buffers: {outside}"
+        ));
     }
     let Some(predicted) = prediction.value() else {
         return Outcome::not_run("nothing was predicted for this access");

@@ -35,16 +35,15 @@ pub struct Cubin {
 /// Compiles one translation unit with NVRTC; the error is the compiler's log.
 pub fn nvrtc(request: &Request) -> Result<Cubin, String> {
     let version = library::nvrtc()?;
-    let text = |what: &str, value: &str| {
-        CString::new(value).map_err(|_| format!("the {what} holds a zero byte"))
-    };
+    let text =
+        |what: &str, value: &str| CString::new(value).map_err(|_| format!("the {what} holds a zero byte"));
     let source = text("source", request.source)?;
     let kernel = text("kernel's name", request.kernel)?;
     for option in options(request) {
         text("option", &option)?;
     }
-    let program = result::create_program(&source, Some(c"cudalint.cu"))
-        .map_err(|error| format!("NVRTC: {error}"))?;
+    let program =
+        result::create_program(&source, Some(c"cudalint.cu")).map_err(|error| format!("NVRTC: {error}"))?;
     // SAFETY: the program is created above and destroyed once, below; the strings outlive it.
     unsafe {
         let cubin = compile(program, &kernel, &options(request));

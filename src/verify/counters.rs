@@ -47,7 +47,12 @@ pub fn measure(
 }
 
 /// An instruction's counters; an async copy gives two, one per space it touches.
-fn summarise(instruction: sass::Instruction, values: Values, file: String, line: u32) -> Option<Vec<Measured>> {
+fn summarise(
+    instruction: sass::Instruction,
+    values: Values,
+    file: String,
+    line: u32,
+) -> Option<Vec<Measured>> {
     let [requests, active, sectors, ideal_sectors, wavefronts, ideal_wavefronts, local, ideal_local] = values;
     if requests == 0 {
         return None;
@@ -124,7 +129,9 @@ unsafe fn collect(
         let mut unset: sys::CUpti_SassMetricsUnsetConfig_Params = std::mem::zeroed();
         unset.structSize = sys::SassMetricsUnsetConfig_Params_STRUCT_SIZE as usize;
         unset.deviceIndex = gpu.ordinal;
-        sys::cuptiSassMetricsUnsetConfig(&mut unset).result().map_err(check("cuptiSassMetricsUnsetConfig"))?;
+        sys::cuptiSassMetricsUnsetConfig(&mut unset)
+            .result()
+            .map_err(check("cuptiSassMetricsUnsetConfig"))?;
         records
     }
 }

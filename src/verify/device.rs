@@ -15,7 +15,7 @@ const CANARY: u8 = 0xa5;
 /// No job gets more device memory than this: inputs of real kernels are made small enough to fit.
 const MOST_BYTES: u64 = 8 << 30;
 /// Fills above this are repetitions of a block of this size.
-const BLOCK: usize = 32 << 20;
+const BLOCK: usize = 1 << 20;
 
 /// An initialised device with a current context.
 pub struct Gpu {
@@ -257,7 +257,8 @@ impl<'a> Inputs<'a> {
             // SAFETY: the guards lie inside the allocation, which is GUARD larger on both sides.
             unsafe {
                 result::memset_d8_sync(placed.at - GUARD, CANARY, GUARD as usize).map_err(explain)?;
-                result::memset_d8_sync(placed.at + placed.spec.bytes, CANARY, GUARD as usize).map_err(explain)?;
+                result::memset_d8_sync(placed.at + placed.spec.bytes, CANARY, GUARD as usize)
+                    .map_err(explain)?;
             }
             let whole = matches!(placed.spec.fill, Fill::Ramp { .. });
             let block = fill(&placed.spec.fill, if whole { bytes } else { bytes.min(BLOCK) });
@@ -286,7 +287,8 @@ impl<'a> Inputs<'a> {
     pub fn out_of_range(&self) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for placed in &self.placed {
-            let sides = [("before its start", placed.at - GUARD), ("after its end", placed.at + placed.spec.bytes)];
+            let sides =
+                [("before its start", placed.at - GUARD), ("after its end", placed.at + placed.spec.bytes)];
             for (side, at) in sides {
                 let changed = read(at, GUARD)?.iter().filter(|&&byte| byte != CANARY).count();
                 if changed > 0 {

@@ -224,7 +224,9 @@ pub fn include_dirs() -> Vec<PathBuf> {
 pub fn nvcc() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["CUDA_PATH", "CUDA_HOME"].iter().filter_map(std::env::var_os).map(|p| PathBuf::from(p).join("bin")));
+    folders.extend(
+        ["CUDA_PATH", "CUDA_HOME"].iter().filter_map(std::env::var_os).map(|p| PathBuf::from(p).join("bin")),
+    );
     folders.push(PathBuf::from("/usr/local/cuda/bin"));
     folders.into_iter().map(|folder| folder.join("nvcc")).find(|nvcc| nvcc.is_file())
 }

@@ -50,9 +50,16 @@ pub fn describe(job: &Job) -> String {
                 writeln!(text, "// argument {index}: {} B, {:?}", buffer.bytes, buffer.fill)
             }
             job::Arg::Struct { bytes, pointers } => {
-                let sizes: Vec<String> =
-                    pointers.iter().map(|(at, buffer)| format!("{} B at offset {at}", buffer.bytes)).collect();
-                writeln!(text, "// argument {index}: {} B by value, buffers: {}", bytes.len(), sizes.join(", "))
+                let sizes: Vec<String> = pointers
+                    .iter()
+                    .map(|(at, buffer)| format!("{} B at offset {at}", buffer.bytes))
+                    .collect();
+                writeln!(
+                    text,
+                    "// argument {index}: {} B by value, buffers: {}",
+                    bytes.len(),
+                    sizes.join(", ")
+                )
             }
         };
     }

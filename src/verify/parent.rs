@@ -30,7 +30,8 @@ impl Launcher {
     /// Runs one job in a child process; whatever happens there is in the answer.
     pub fn run(&self, job: &Job) -> Run {
         let begun = Instant::now();
-        let mut run = self.spawn(job).unwrap_or_else(|reason| Run { failure: Some(reason), ..Run::default() });
+        let mut run =
+            self.spawn(job).unwrap_or_else(|reason| Run { failure: Some(reason), ..Run::default() });
         run.seconds = begun.elapsed().as_secs_f64();
         run
     }

@@ -181,9 +181,12 @@ pub(super) fn measure(
     let sites: Vec<Site> = placed.iter().map(|p| site(p)).collect();
     let (source, found) = instrument(&job.source, &sites);
     if !found.contains(&true) {
-        return Err("no counters, and no access of this kernel has a place in the source to record".to_owned());
+        return Err(
+            "no counters, and no access of this kernel has a place in the source to record".to_owned()
+        );
     }
-    let cubin = compile(&source).map_err(|why| format!("no counters, and the recording kernel fails: {why}"))?;
+    let cubin =
+        compile(&source).map_err(|why| format!("no counters, and the recording kernel fails: {why}"))?;
     let module = gpu.load_module(&cubin.bytes)?;
     let buffer = device::zeroed(sites.len() * KEPT * RECORD_BYTES)?;
     let (pointer, _) = gpu.global(module, c"__cl_buffer")?;
@@ -214,7 +217,8 @@ fn read_back(
     for (index, prediction) in placed.iter().enumerate() {
         let count = device::read(counts + index as u64 * 4, 4)?;
         let count = count.try_into().map(u32::from_le_bytes).unwrap_or(0) as usize;
-        let bytes = device::read(buffer + (index * KEPT * RECORD_BYTES) as u64, (KEPT * RECORD_BYTES) as u64)?;
+        let bytes =
+            device::read(buffer + (index * KEPT * RECORD_BYTES) as u64, (KEPT * RECORD_BYTES) as u64)?;
         measured.extend(summarise(prediction, &parse(&bytes, count.min(KEPT))));
     }
     Ok(measured)

@@ -4,3 +4,5 @@ mod cli;
 mod mask;
 mod memory;
 mod report;
+#[cfg(feature = "verify")]
+mod verify;
