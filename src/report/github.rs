@@ -48,7 +48,7 @@ fn command(out: &mut String, report: &Report<'_>, finding: &Finding) {
         Level::Note | Level::Off => "notice",
     };
     let Range { line, column, end_line, end_column } = Range::of(report.sources, finding.span);
-    let file = escaped_property(&path_from_root(report, finding.span.file));
+    let file = escaped_property(&harmless(&path_from_root(report, finding.span.file)));
     let _ = write!(out, "::{kind} file={file},line={line},endLine={end_line}");
     // Columns are refused where the lines differ; the end is inclusive there.
     if line == end_line {

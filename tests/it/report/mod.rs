@@ -9,6 +9,7 @@ use cudalint::report::text::{Drawing, Style};
 use cudalint::report::{Report, Summary};
 use cudalint::source::{Edit, FileId, SourceFile, Sources, Span};
 
+mod any;
 mod machines;
 mod people;
 mod sarif;
