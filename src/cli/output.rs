@@ -64,9 +64,8 @@ pub fn write(
     report.suppressed = &outcome.suppressed;
     if !args.quiet {
         unreadable(shell, project)?;
-        let for_people = |target: &Target| match target.format {
-            Format::Full | Format::Concise | Format::Grouped => target.file.is_none(),
-            Format::Json | Format::Jsonl | Format::Sarif => false,
+        let for_people = |target: &Target| {
+            target.file.is_none() && matches!(target.format, Format::Full | Format::Concise | Format::Grouped)
         };
         // Silence is the good news of a hook or a pipeline.
         if shell.terminal || (!outcome.findings.is_empty() && targets.iter().any(for_people)) {

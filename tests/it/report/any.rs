@@ -4,6 +4,7 @@ use cudalint::lint::fingerprint::fingerprints;
 use cudalint::report::Format;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use quick_xml::XmlVersion;
 use quick_xml::events::Event;
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ fn well_formed(xml: &str) {
             Event::Eof => return,
             Event::Start(tag) | Event::Empty(tag) => {
                 for attribute in tag.attributes() {
-                    attribute.unwrap().unescape_value().unwrap();
+                    attribute.unwrap().normalized_value(XmlVersion::Explicit1_0).unwrap();
                 }
             }
             _ => {}
