@@ -13,6 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::ast::*;
 use crate::source::{FileId, Span};
 
+use super::mask::{AttributeKind, MacroArg, Masked};
+
 mod class;
 mod decl;
 mod declarator;
@@ -42,12 +44,69 @@ pub struct Side {
     pub launch_bounds: Vec<(u32, Vec<String>)>,
     /// `__attribute__((packed))`
     pub packed: Vec<u32>,
-    /// Loop macros; the parsed text has `while (1)` at `head`.
+    /// Loop macros; the parsed text has `while (1)`, `for (;;)` or `if (1)` at `head`.
     pub loops: Vec<LoopHead>,
     /// Macros used as statements, blanked in the parsed text.
     pub macros: Vec<MacroUse>,
     /// Functions that a marker macro made kernels.
     pub kernels: Vec<String>,
+    /// Macros for `__restrict__`
+    pub restricts: Vec<u32>,
+    /// Macros that stood for these specifiers, say `static __device__`.
+    pub specifiers: Vec<(u32, String)>,
+}
+
+impl Side {
+    /// The side tables of a masked file.
+    pub fn of(masked: &Masked) -> Side {
+        let mut side = Side::default();
+        for attribute in &masked.attributes {
+            let at = attribute.start;
+            match &attribute.kind {
+                AttributeKind::Align(argument) => side.aligns.push((at, argument.clone())),
+                AttributeKind::Packed => side.packed.push(at),
+                AttributeKind::LaunchBounds(args) => side.launch_bounds.push((at, args.clone())),
+                AttributeKind::Restrict => side.restricts.push(at),
+                AttributeKind::Specifiers(words) => side.specifiers.push((at, words.clone())),
+                AttributeKind::ClusterDims(_)
+                | AttributeKind::BlockSize(_)
+                | AttributeKind::MaxRegisters(_) => {}
+            }
+        }
+        let text = |args: &[MacroArg]| args.iter().map(|arg| (arg.text.clone(), arg.span.clone())).collect();
+        side.loops = masked
+            .loop_macros
+            .iter()
+            .map(|this| LoopHead {
+                head: this.span.clone(),
+                name: this.name.clone(),
+                args: text(&this.args),
+                is_condition: this.is_condition,
+            })
+            .collect();
+        let inside = masked.statement_macros.iter().filter(|this| !this.file_scope);
+        side.macros = inside
+            .map(|this| MacroUse {
+                span: this.span.clone(),
+                name: this.name.clone(),
+                args: this.args.as_ref().map(|args| args.iter().map(|arg| arg.text.clone()).collect()),
+            })
+            .collect();
+        let marked = masked.kernels.iter().filter(|kernel| kernel.marker.is_some());
+        side.kernels = marked.map(|kernel| kernel.name.clone()).collect();
+        side.sort();
+        side
+    }
+
+    fn sort(&mut self) {
+        self.aligns.sort_by_key(|(at, _)| *at);
+        self.launch_bounds.sort_by_key(|(at, _)| *at);
+        self.packed.sort_unstable();
+        self.restricts.sort_unstable();
+        self.specifiers.sort_by_key(|(at, _)| *at);
+        self.loops.sort_by_key(|this| this.head.start);
+        self.macros.sort_by_key(|this| this.span.start);
+    }
 }
 
 /// `KERNEL_LOOP(i, n)` in front of a body.
@@ -57,6 +116,8 @@ pub struct LoopHead {
     pub name: String,
     /// The original text of each argument and where it stands.
     pub args: Vec<(String, Range<u32>)>,
+    /// The macro opens an `if`, not a loop.
+    pub is_condition: bool,
 }
 
 /// `NAME` or `NAME(args)` as a statement of its own.
@@ -316,11 +377,25 @@ impl<'a> Builder<'a> {
     fn bounds_in(&mut self, range: Range<u32>) -> Vec<Expr> {
         let side = self.side;
         let at = side.launch_bounds.partition_point(|(offset, _)| *offset < range.start);
-        let Some((offset, args)) = side.launch_bounds.get(at).filter(|(offset, _)| *offset < range.end) else {
+        let Some((offset, args)) = side.launch_bounds.get(at).filter(|(offset, _)| *offset < range.end)
+        else {
             return Vec::new();
         };
         let span = self.span_of(*offset, range.end.min(*offset + 17));
         args.iter().map_while(|text| parse_expr(text, span)).collect()
+    }
+
+    /// Specifiers that a macro stood for, in front of or inside a declaration.
+    fn specifiers_in(&self, range: Range<u32>) -> &'a str {
+        let side = self.side;
+        let at = side.specifiers.partition_point(|(offset, _)| *offset < range.start);
+        side.specifiers.get(at).filter(|(offset, _)| *offset < range.end).map_or("", |(_, words)| words)
+    }
+
+    fn is_restrict_in(&self, range: Range<u32>) -> bool {
+        let side = self.side;
+        let at = side.restricts.partition_point(|offset| *offset < range.start);
+        side.restricts.get(at).is_some_and(|offset| *offset < range.end)
     }
 
     fn is_packed_in(&self, range: Range<u32>) -> bool {

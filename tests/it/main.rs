@@ -1,5 +1,6 @@
 //! One binary for all integration tests.
 
+mod build;
 mod cli;
 mod mask;
 mod memory;

@@ -57,7 +57,10 @@ impl<'a> Builder<'a> {
             match child.kind {
                 Kind::BaseClassClause => {
                     let bases = flat.children(child).filter(|n| {
-                        matches!(n.kind, Kind::TypeIdentifier | Kind::QualifiedIdentifier | Kind::TemplateType)
+                        matches!(
+                            n.kind,
+                            Kind::TypeIdentifier | Kind::QualifiedIdentifier | Kind::TemplateType
+                        )
                     });
                     def.bases = bases.map(|base| self.ty(base)).collect();
                 }
@@ -84,7 +87,9 @@ impl<'a> Builder<'a> {
         for member in flat.children(list) {
             match member.kind {
                 _ if matches!(member.field, Field::Condition | Field::Name) => {}
-                Kind::FieldDeclaration | Kind::Declaration if !member.bad => self.fields(member, Vec::new(), def),
+                Kind::FieldDeclaration | Kind::Declaration if !member.bad => {
+                    self.fields(member, Vec::new(), def)
+                }
                 Kind::FunctionDefinition => self.method(member, Vec::new(), def),
                 Kind::TemplateDeclaration => self.member_template(member, Vec::new(), def),
                 Kind::AliasDeclaration => def.aliases.extend(self.alias(member, Vec::new())),
@@ -92,7 +97,11 @@ impl<'a> Builder<'a> {
                     let aliases = self.typedef(member);
                     def.aliases.extend(aliases);
                 }
-                Kind::PreprocIf | Kind::PreprocIfdef | Kind::PreprocElse | Kind::PreprocElif | Kind::PreprocElifdef => {
+                Kind::PreprocIf
+                | Kind::PreprocIfdef
+                | Kind::PreprocElse
+                | Kind::PreprocElif
+                | Kind::PreprocElifdef => {
                     self.deeper(member, 1, |this| this.members(member, def));
                 }
                 Kind::FriendDeclaration => {
@@ -146,7 +155,15 @@ impl<'a> Builder<'a> {
         if nothing && layout {
             let span = self.span(node);
             let (ty, storage) = (specs.ty, specs.storage);
-            let field = VarDecl { name: Name::new(""), name_span: span, span, ty, init: Init::None, storage, align: specs.align };
+            let field = VarDecl {
+                name: Name::new(""),
+                name_span: span,
+                span,
+                ty,
+                init: Init::None,
+                storage,
+                align: specs.align,
+            };
             def.fields.push(field);
         }
     }
@@ -167,10 +184,13 @@ impl<'a> Builder<'a> {
         for child in flat.children(node) {
             match child.kind {
                 Kind::FunctionDefinition => self.method(child, template.clone(), def),
-                Kind::FieldDeclaration | Kind::Declaration if !child.bad => self.fields(child, template.clone(), def),
+                Kind::FieldDeclaration | Kind::Declaration if !child.bad => {
+                    self.fields(child, template.clone(), def)
+                }
                 Kind::AliasDeclaration => def.aliases.extend(self.alias(child, template.clone())),
                 Kind::StructSpecifier | Kind::ClassSpecifier | Kind::UnionSpecifier => {
-                    let inner = self.deeper(child, 1, |this| this.struct_def(child, template.clone())).flatten();
+                    let inner =
+                        self.deeper(child, 1, |this| this.struct_def(child, template.clone())).flatten();
                     def.structs.extend(inner.map(Arc::new));
                 }
                 Kind::TemplateDeclaration => {
@@ -192,12 +212,20 @@ impl<'a> Builder<'a> {
         let name = path.map(|path| path.name).or(given).unwrap_or_else(|| Name::new(""));
         let underlying = flat.field(node, Field::Base).map(|base| self.ty(base));
         let head = self.text.get(node.start as usize..list.start as usize).unwrap_or("");
-        let scoped = head.split_ascii_whitespace().nth(1).is_some_and(|word| matches!(word, "class" | "struct"));
+        let scoped =
+            head.split_ascii_whitespace().nth(1).is_some_and(|word| matches!(word, "class" | "struct"));
         let mut items = Vec::new();
         self.enumerators(list, &mut items);
         let span = self.span(node);
         let size = underlying.clone().unwrap_or(Type::Int { size: 4, signed: true });
-        self.defs.push(Def::Enum(Arc::new(EnumDef { name, span, scope: self.scope.clone(), scoped, underlying, items })));
+        self.defs.push(Def::Enum(Arc::new(EnumDef {
+            name,
+            span,
+            scope: self.scope.clone(),
+            scoped,
+            underlying,
+            items,
+        })));
         if name.as_str().is_empty() { size } else { Type::Named(Path::simple(name)) }
     }
 
@@ -210,7 +238,11 @@ impl<'a> Builder<'a> {
                     let value = flat.field(item, Field::Value).map(|value| self.expr(value));
                     items.push((self.name(name), value));
                 }
-                Kind::PreprocIf | Kind::PreprocIfdef | Kind::PreprocElse | Kind::PreprocElif | Kind::PreprocElifdef => {
+                Kind::PreprocIf
+                | Kind::PreprocIfdef
+                | Kind::PreprocElse
+                | Kind::PreprocElif
+                | Kind::PreprocElifdef => {
                     self.deeper(item, 1, |this| this.enumerators(item, items));
                 }
                 _ => {}

@@ -34,7 +34,9 @@ impl<'a> Builder<'a> {
     fn init_value(&mut self, node: Node, value: Node) -> Init {
         match value.kind {
             Kind::ArgumentList => Init::Paren(self.list(value)),
-            Kind::InitializerList if !self.flat.children(node).any(|n| n.kind == Kind::Op && self.text(n) == "=") => {
+            Kind::InitializerList
+                if !self.flat.children(node).any(|n| n.kind == Kind::Op && self.text(n) == "=") =>
+            {
                 Init::Brace(self.braces(value))
             }
             _ => Init::Assign(Box::new(self.expr(value))),
@@ -89,7 +91,11 @@ impl<'a> Builder<'a> {
                 }
                 children.next();
             }
-            let declarator = if child.kind == Kind::InitDeclarator { flat.field(child, Field::Declarator) } else { Some(child) };
+            let declarator = if child.kind == Kind::InitDeclarator {
+                flat.field(child, Field::Declarator)
+            } else {
+                Some(child)
+            };
             let Some(declarator) = declarator else { continue };
             let mut declared = self.declare(declarator, specs.ty.clone(), specs.is_const);
             if let Some(binding) = declared.binding {
@@ -165,7 +171,9 @@ impl<'a> Builder<'a> {
         };
         let is_pack = node.kind == Kind::VariadicParameter || declared.is_pack;
         let is_function = declared.function.is_some();
-        let init = flat.field(node, Field::DefaultValue).map_or(Init::None, |value| Init::Assign(Box::new(self.expr(value))));
+        let init = flat
+            .field(node, Field::DefaultValue)
+            .map_or(Init::None, |value| Init::Assign(Box::new(self.expr(value))));
         let mut variable = self.variable(node, &specs, declared, init);
         if is_pack {
             variable.ty = Type::Unknown("parameter pack");
@@ -181,6 +189,20 @@ impl<'a> Builder<'a> {
         let (name, ty) = (flat.field(node, Field::Name)?, flat.field(node, Field::Type)?);
         let ty = self.type_descriptor(ty);
         Some(Alias { name: self.name(name), scope: self.scope.clone(), template, ty })
+    }
+
+    /// `namespace cg = cooperative_groups;`: an alias whose "type" is the namespace's name.
+    pub(super) fn namespace_alias(&mut self, node: Node) -> Option<Alias> {
+        let flat = self.flat;
+        let name = flat.field(node, Field::Name)?;
+        let target = flat.children(node).find(|n| n.field == Field::None && n.kind != Kind::Op)?;
+        let words = self.text(target).split("::").map(str::trim).filter(|word| !word.is_empty());
+        let mut scope: Vec<_> = words.map(|word| PathPart { name: self.name_of(word), args: None }).collect();
+        let last = scope.pop()?;
+        let path = Path { scope, name: last.name, args: None };
+        let name = self.name(name);
+        self.namespaces.insert(name);
+        Some(Alias { name, scope: self.scope.clone(), template: Vec::new(), ty: Type::Named(path) })
     }
 
     /// `typedef T A, *B;`; `typedef struct {…} A;` gives the struct its name.
@@ -208,8 +230,10 @@ impl<'a> Builder<'a> {
     fn specs_named(&mut self, node: Node, first: Option<Node>) -> Specs {
         let flat = self.flat;
         let anonymous = flat.field(node, Field::Type).filter(|ty| {
-            matches!(ty.kind, Kind::StructSpecifier | Kind::UnionSpecifier | Kind::ClassSpecifier | Kind::EnumSpecifier)
-                && flat.field(*ty, Field::Name).is_none()
+            matches!(
+                ty.kind,
+                Kind::StructSpecifier | Kind::UnionSpecifier | Kind::ClassSpecifier | Kind::EnumSpecifier
+            ) && flat.field(*ty, Field::Name).is_none()
         });
         if anonymous.is_some()
             && let Some(name) = first.filter(|n| matches!(n.kind, Kind::TypeIdentifier | Kind::PrimitiveType))

@@ -56,7 +56,9 @@ impl<'a> Builder<'a> {
                     out.ty = Type::Array { of, extent };
                     flat.field(node, Field::Declarator)
                 }
-                Kind::FunctionDeclarator | Kind::AbstractFunctionDeclarator => self.function_layer(node, &mut out),
+                Kind::FunctionDeclarator | Kind::AbstractFunctionDeclarator => {
+                    self.function_layer(node, &mut out)
+                }
                 Kind::ParenthesizedDeclarator | Kind::AbstractParenthesizedDeclarator => flat.first(node),
                 Kind::AttributedDeclarator | Kind::InitDeclarator => flat.first(node),
                 Kind::VariadicDeclarator => {
@@ -90,6 +92,8 @@ impl<'a> Builder<'a> {
         }
         // MSVC's spelling is a modifier of its own in the grammar.
         restrict |= self.flat.children(node).any(|n| n.kind == Kind::Other && self.text(n) == "__restrict");
+        let inner = self.flat.field(node, Field::Declarator).map_or(node.end, |inner| inner.start);
+        restrict |= self.is_restrict_in(node.start..inner);
         if !matches!(out.ty, Type::Unknown("function type")) {
             let to = Box::new(std::mem::replace(&mut out.ty, Type::Void));
             out.ty = Type::Pointer { to, is_const: out.is_const, restrict };

@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
                 Some(path) => ExprKind::Name(path),
                 None => ExprKind::Unknown("name"),
             },
-            Kind::NumberLiteral => literal::number(self.text(node)),
+            Kind::NumberLiteral => self.number(node),
             Kind::CharLiteral => literal::character(self.text(node)),
             Kind::StringLiteral | Kind::RawString | Kind::ConcatenatedString => ExprKind::Str,
             Kind::True => ExprKind::Bool(true),
@@ -66,7 +66,9 @@ impl<'a> Builder<'a> {
             Kind::Null => ExprKind::Nullptr,
             Kind::This => ExprKind::This,
             Kind::ParenthesizedExpression => match flat.first(node) {
-                Some(inner) if inner.kind != Kind::CompoundStatement => return Parsed::Whole(self.expr(inner)),
+                Some(inner) if inner.kind != Kind::CompoundStatement => {
+                    return Parsed::Whole(self.expr(inner));
+                }
                 _ => ExprKind::Unknown("statement expression"),
             },
             Kind::BinaryExpression => return Parsed::Whole(self.binary(node)),
@@ -102,6 +104,20 @@ impl<'a> Builder<'a> {
         Parsed::Kind(kind)
     }
 
+    /// The grammar takes a sign into the literal.
+    fn number(&mut self, node: Node) -> ExprKind {
+        let text = self.text(node);
+        let op = match text.as_bytes().first() {
+            Some(b'-') => UnaryOp::Neg,
+            Some(b'+') => UnaryOp::Plus,
+            _ => return literal::number(text),
+        };
+        let digits = text.get(1..).unwrap_or("").trim_start();
+        let start = node.end - (digits.len() as u32).min(node.end);
+        let literal = Expr { span: self.span_of(start, node.end), kind: literal::number(digits) };
+        ExprKind::Unary(op, Box::new(literal))
+    }
+
     /// Chains lean to the left (`a + b + c`, `out << a << b`): walked, not descended, so that long ones do not
     /// use up the stack.
     fn binary(&mut self, node: Node) -> Expr {
@@ -109,7 +125,10 @@ impl<'a> Builder<'a> {
         let mut links = Vec::new();
         let mut at = node;
         while at.kind == Kind::BinaryExpression {
-            let (Some(left), Some(right)) = (flat.field(at, Field::Left), flat.field(at, Field::Right)) else { break };
+            let (Some(left), Some(right)) = (flat.field(at, Field::Left), flat.field(at, Field::Right))
+            else {
+                break;
+            };
             let op = flat.field(at, Field::Operator).map_or(BinaryOp::Other, |op| binary_op(self.text(op)));
             links.push((at, op, right));
             at = left;
@@ -144,8 +163,11 @@ impl<'a> Builder<'a> {
     }
 
     fn update(&mut self, node: Node) -> ExprKind {
-        let (operator, argument) = (self.flat.field(node, Field::Operator), self.flat.field(node, Field::Argument));
-        let (Some(operator), Some(argument)) = (operator, argument) else { return ExprKind::Unknown("update") };
+        let (operator, argument) =
+            (self.flat.field(node, Field::Operator), self.flat.field(node, Field::Argument));
+        let (Some(operator), Some(argument)) = (operator, argument) else {
+            return ExprKind::Unknown("update");
+        };
         let op = match (self.text(operator), operator.start < argument.start) {
             ("++", true) => UnaryOp::PreInc,
             ("++", false) => UnaryOp::PostInc,
@@ -218,7 +240,11 @@ impl<'a> Builder<'a> {
         if let Some(config) = flat.child(node, Kind::KernelCallSyntax) {
             let callee = self.boxed(function);
             let config = self.list(config);
-            return ExprKind::Launch { callee, config, args: arguments.map_or_else(Vec::new, |list| self.list(list)) };
+            return ExprKind::Launch {
+                callee,
+                config,
+                args: arguments.map_or_else(Vec::new, |list| self.list(list)),
+            };
         }
         match function.kind {
             Kind::PrimitiveType | Kind::SizedType => {
@@ -227,7 +253,9 @@ impl<'a> Builder<'a> {
                 return ExprKind::Construct { ty, args, braced: false };
             }
             Kind::TemplateFunction => {
-                if let Some(kind) = self.named_cast(function, arguments).or_else(|| self.comparison(function, arguments)) {
+                if let Some(kind) =
+                    self.named_cast(function, arguments).or_else(|| self.comparison(function, arguments))
+                {
                     return kind;
                 }
             }
@@ -248,7 +276,8 @@ impl<'a> Builder<'a> {
             _ => return None,
         };
         let target = flat.first(flat.field(function, Field::Arguments)?)?;
-        let ty = if target.kind == Kind::TypeDescriptor { self.type_descriptor(target) } else { self.ty(target) };
+        let ty =
+            if target.kind == Kind::TypeDescriptor { self.type_descriptor(target) } else { self.ty(target) };
         let mut operands = arguments.map_or_else(Vec::new, |list| self.list(list));
         let operand = if operands.len() == 1 { operands.pop()? } else { self.unknown(function, "cast") };
         Some(ExprKind::Cast { style, ty: Box::new(ty), operand: Box::new(operand) })
@@ -279,7 +308,8 @@ impl<'a> Builder<'a> {
         let mut items = Vec::new();
         for item in flat.children(list).filter(|n| n.kind != Kind::Op) {
             if item.kind == Kind::InitializerPair {
-                let name = flat.child(item, Kind::FieldDesignator).or_else(|| flat.field(item, Field::Designator));
+                let name =
+                    flat.child(item, Kind::FieldDesignator).or_else(|| flat.field(item, Field::Designator));
                 let name = name.map(|designator| self.text(designator).trim_start_matches('.').trim());
                 let value = *self.part(item, Field::Value);
                 items.push((name.map(|name| self.name_of(name)), value));
@@ -308,7 +338,8 @@ impl<'a> Builder<'a> {
         let flat = self.flat;
         let Some(ty) = flat.field(node, Field::Type) else { return ExprKind::Unknown("new") };
         let ty = Box::new(self.ty(ty));
-        let count = flat.child(node, Kind::NewDeclarator).and_then(|length| flat.field(length, Field::Length));
+        let count =
+            flat.child(node, Kind::NewDeclarator).and_then(|length| flat.field(length, Field::Length));
         ExprKind::New { ty, count: count.map(|count| self.boxed(count)) }
     }
 

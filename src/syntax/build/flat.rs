@@ -50,7 +50,7 @@ kinds! {
     InitializerPair "initializer_pair" KernelCallSyntax "kernel_call_syntax" LabeledStatement "labeled_statement"
     LambdaCaptures "lambda_capture_specifier" LambdaDeclarator "lambda_declarator" LambdaExpression "lambda_expression"
     LaunchBounds "launch_bounds" LinkageSpecification "linkage_specification" NamespaceDefinition "namespace_definition"
-    NamespaceIdentifier "namespace_identifier" NestedNamespace "nested_namespace_specifier"
+    NamespaceAlias "namespace_alias_definition" NamespaceIdentifier "namespace_identifier" NestedNamespace "nested_namespace_specifier"
     NewDeclarator "new_declarator" NewExpression "new_expression" Null "null" NumberLiteral "number_literal"
     OperatorCast "operator_cast" OperatorName "operator_name"
     OptionalParameter "optional_parameter_declaration" OptionalTypeParameter "optional_type_parameter_declaration"
@@ -96,7 +96,7 @@ fields! {
     Alternative "alternative" Argument "argument" Arguments "arguments" Base "base" Body "body" Captures "captures"
     Clobbers "clobbers" Condition "condition" Consequence "consequence" Constraint "constraint" Declarator "declarator"
     DefaultType "default_type" DefaultValue "default_value" Designator "designator" Field "field" Function "function"
-    Indices "indices" Initializer "initializer" Inputs "input_operands" Left "left" Length "length" Name "name"
+    Indices "indices" Label "label" Initializer "initializer" Inputs "input_operands" Left "left" Length "length" Name "name"
     Operator "operator" Outputs "output_operands" Parameters "parameters" Pattern "pattern" Right "right" Scope "scope" Size "size"
     Template "assembly_code" Type "type" Update "update" Value "value"
 }
@@ -138,11 +138,17 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let kinds = (0..language.node_kind_count() as u16)
         .map(|id| {
             let text = language.node_kind_for_id(id).unwrap_or("");
-            match kind_of(text) {
-                Some(kind) => kind,
-                None if language.node_kind_is_named(id) => named_without_meaning(text),
-                None if is_operator(text) => Kind::Op,
-                None => Kind::Skip,
+            // A keyword may be spelt like a node: `decltype`.
+            let marks =
+                |kind: &Kind| matches!(kind, Kind::Global | Kind::Device | Kind::Host | Kind::Constexpr);
+            match (kind_of(text), language.node_kind_is_named(id)) {
+                (Some(kind), true) => kind,
+                (None, true) => named_without_meaning(text),
+                (kind, false) => match kind.filter(marks) {
+                    Some(kind) => kind,
+                    None if is_operator(text) => Kind::Op,
+                    None => Kind::Skip,
+                },
             }
         })
         .collect();
@@ -154,16 +160,31 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
 
 fn named_without_meaning(text: &str) -> Kind {
     match text {
-        "comment" | "preproc_call" | "preproc_def" | "preproc_function_def" | "preproc_include" | "preproc_arg" => {
-            Kind::Skip
-        }
+        "comment"
+        | "preproc_call"
+        | "preproc_def"
+        | "preproc_function_def"
+        | "preproc_include"
+        | "preproc_arg" => Kind::Skip,
         _ => Kind::Other,
     }
 }
 
 fn is_operator(text: &str) -> bool {
-    matches!(text, "and" | "or" | "not" | "xor" | "bitand" | "bitor" | "compl" | "not_eq" | "and_eq" | "or_eq" | "xor_eq")
-        || (!text.is_empty() && text.bytes().all(|byte| b"+-*/%<>=!&|^~.".contains(&byte)))
+    matches!(
+        text,
+        "and"
+            | "or"
+            | "not"
+            | "xor"
+            | "bitand"
+            | "bitor"
+            | "compl"
+            | "not_eq"
+            | "and_eq"
+            | "or_eq"
+            | "xor_eq"
+    ) || (!text.is_empty() && text.bytes().all(|byte| b"+-*/%<>=!&|^~.".contains(&byte)))
 }
 
 /// Nodes whose children say nothing more.

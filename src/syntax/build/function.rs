@@ -78,7 +78,8 @@ impl<'a> Builder<'a> {
             name: path.name,
             name_span: declared.name_span,
             span: self.span(node),
-            body_span: body.map(|body| self.span_of(body.start + 1, body.end.saturating_sub(1).max(body.start + 1))),
+            body_span: body
+                .map(|body| self.span_of(body.start + 1, body.end.saturating_sub(1).max(body.start + 1))),
             scope,
             class,
             template,
@@ -105,7 +106,8 @@ impl<'a> Builder<'a> {
     fn home(&self, path: &Path) -> (Vec<Name>, Option<Name>) {
         let mut scope = self.scope.clone();
         scope.extend(path.scope.iter().map(|part| part.name));
-        let spelt = path.scope.last().filter(|part| !self.namespaces.contains(&part.name)).map(|part| part.name);
+        let spelt =
+            path.scope.last().filter(|part| !self.namespaces.contains(&part.name)).map(|part| part.name);
         (scope, spelt.or(self.class))
     }
 
@@ -115,7 +117,8 @@ impl<'a> Builder<'a> {
         let mut out = Vec::new();
         for item in flat.children(list).filter(|n| n.kind == Kind::FieldInitializer) {
             let Some(path) = flat.first(item).and_then(|name| self.path(name)) else { continue };
-            let values = flat.children(item).find(|n| matches!(n.kind, Kind::ArgumentList | Kind::InitializerList));
+            let values =
+                flat.children(item).find(|n| matches!(n.kind, Kind::ArgumentList | Kind::InitializerList));
             let values = match values {
                 Some(list) if list.kind == Kind::ArgumentList => self.list(list),
                 Some(list) => self.braces(list),
@@ -153,7 +156,8 @@ impl<'a> Builder<'a> {
             }
             Kind::TemplateTemplateParameter => {
                 let inner = flat.children(node).filter(|n| n.field == Field::None);
-                let inner = inner.filter_map(|n| flat.field(n, Field::Name).or(flat.child(n, Kind::TypeIdentifier)));
+                let inner =
+                    inner.filter_map(|n| flat.field(n, Field::Name).or(flat.child(n, Kind::TypeIdentifier)));
                 name = inner.last().map_or_else(|| Name::new(""), |n| self.name(n));
                 TemplateParamKind::Template
             }
@@ -181,7 +185,8 @@ impl<'a> Builder<'a> {
         let Some(declarator) = self.flat.field(node, Field::Declarator) else { return };
         let declared = self.declare(declarator, specs.ty, specs.is_const);
         let (Some(function), Some(layer)) = (declared.path, declared.function) else { return };
-        let params = self.flat.field(layer, Field::Parameters).map_or_else(Vec::new, |list| self.parameters(list));
+        let params =
+            self.flat.field(layer, Field::Parameters).map_or_else(Vec::new, |list| self.parameters(list));
         let span = self.span(node);
         self.unit.instantiations.push(Instantiation { function, params, span });
     }

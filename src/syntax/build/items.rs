@@ -64,6 +64,10 @@ impl<'a> Builder<'a> {
                 let aliases = self.typedef(node);
                 self.unit.aliases.extend(aliases);
             }
+            Kind::NamespaceAlias => {
+                let alias = self.namespace_alias(node);
+                self.unit.aliases.extend(alias);
+            }
             Kind::AliasDeclaration => {
                 let alias = self.alias(node, template);
                 self.unit.aliases.extend(alias);
@@ -73,7 +77,9 @@ impl<'a> Builder<'a> {
                 self.items(node);
             }
             // Left of a definition whose head was not understood.
-            Kind::CompoundStatement if flat.first(node).is_some() => self.gap(node, "statements outside of a function"),
+            Kind::CompoundStatement if flat.first(node).is_some() => {
+                self.gap(node, "statements outside of a function")
+            }
             _ => {}
         }
     }

@@ -36,7 +36,8 @@ impl<'a> Builder<'a> {
     pub(super) fn values_of_parameters(&mut self, function: Node) -> Vec<Expr> {
         let flat = self.flat;
         let Some(list) = flat.field(function, Field::Parameters) else { return Vec::new() };
-        let plain = flat.children(list).map(|parameter| self.plain_parameter(parameter)).collect::<Option<Vec<_>>>();
+        let plain =
+            flat.children(list).map(|parameter| self.plain_parameter(parameter)).collect::<Option<Vec<_>>>();
         if let Some(values) = plain {
             return values;
         }

@@ -26,7 +26,20 @@ impl<'a> Builder<'a> {
         let mut skip = false;
         for (at, &item) in items.iter().enumerate() {
             while let Some(this) = macros.next_if(|m| m.span.start < item.start) {
+                // Masking keeps the arguments that hold a launch: they say more than the macro's name.
+                if this.span.end <= item.start {
+                    out.push(self.macro_use(this));
+                }
+            }
+            // A macro that masking only gave its `;` is still there as a call.
+            if let Some(this) = macros.peek()
+                && item.kind == Kind::ExpressionStatement
+                && this.span.start == item.start
+                && self.flat.first(item).is_some_and(|inner| inner.end <= this.span.end)
+            {
                 out.push(self.macro_use(this));
+                macros.next();
+                continue;
             }
             // What lies inside an item is found again when that item is built.
             while macros.next_if(|m| m.span.start < item.end).is_some() {}
@@ -39,7 +52,11 @@ impl<'a> Builder<'a> {
                 && let Some(kind) = self.misplaced_macro(item, next)
             {
                 skip = matches!(kind, StmtKind::LoopMacro { .. });
-                let span = if skip { self.span(item).to(next.map_or(self.span(item), |n| self.span(n))) } else { self.span(item) };
+                let span = if skip {
+                    self.span(item).to(next.map_or(self.span(item), |n| self.span(n)))
+                } else {
+                    self.span(item)
+                };
                 out.push(Stmt { span, kind });
                 continue;
             }
@@ -100,10 +117,10 @@ impl<'a> Builder<'a> {
         let mut push = |kind| out.push(Stmt { span, kind });
         match node.kind {
             Kind::CompoundStatement => push(StmtKind::Block(self.block(node))),
-            Kind::IfStatement => {
-                let kind = self.if_chain(node);
-                push(kind);
+            Kind::IfStatement | Kind::ForStatement | Kind::WhileStatement if self.has_masked_head(node) => {
+                push(self.masked_loop(node).unwrap_or(StmtKind::Unknown("loop macro")));
             }
+            Kind::IfStatement => push(self.if_chain(node)),
             Kind::ForStatement => push(self.for_loop(node)),
             Kind::ForRangeLoop => self.range_for(node, out),
             Kind::WhileStatement => push(self.while_loop(node)),
@@ -117,7 +134,7 @@ impl<'a> Builder<'a> {
             Kind::GotoStatement => push(StmtKind::Jump),
             Kind::LabeledStatement => {
                 push(StmtKind::Jump);
-                for inner in flat.children(node).filter(|n| n.field == Field::None && n.kind != Kind::Op) {
+                for inner in flat.children(node).filter(|n| n.field != Field::Label) {
                     self.statements(inner, None, out);
                 }
             }
@@ -177,6 +194,10 @@ impl<'a> Builder<'a> {
             Kind::AliasDeclaration => match self.alias(node, Vec::new()) {
                 Some(alias) => StmtKind::Alias(alias),
                 None => StmtKind::Unknown("alias"),
+            },
+            Kind::NamespaceAlias => match self.namespace_alias(node) {
+                Some(alias) => StmtKind::Alias(alias),
+                None => StmtKind::Unknown("namespace alias"),
             },
             Kind::StructSpecifier | Kind::ClassSpecifier | Kind::UnionSpecifier | Kind::EnumSpecifier => {
                 self.ty(node);
@@ -273,7 +294,8 @@ impl<'a> Builder<'a> {
         while let Some(link) = at {
             links.push(link);
             let otherwise = flat.field(link, Field::Alternative).and_then(|clause| flat.first(clause));
-            at = otherwise.filter(|n| n.kind == Kind::IfStatement && links.len() < 4 * MAX_DEPTH as usize);
+            let plain = |n: &Node| n.kind == Kind::IfStatement && !self.has_masked_head(*n);
+            at = otherwise.filter(|n| plain(n) && links.len() < 4 * MAX_DEPTH as usize);
             last = otherwise.filter(|_| at.is_none());
         }
         let levels = links.len() as u32 / 8;
@@ -284,7 +306,10 @@ impl<'a> Builder<'a> {
             for (&link, (is_constexpr, init, cond, then)) in links.iter().zip(heads).rev() {
                 whole = StmtKind::If { is_constexpr, init, cond, then, otherwise: otherwise.take() };
                 if link.range() != node.range() {
-                    otherwise = Some(Box::new(Stmt { span: this.span(link), kind: std::mem::replace(&mut whole, StmtKind::Empty) }));
+                    otherwise = Some(Box::new(Stmt {
+                        span: this.span(link),
+                        kind: std::mem::replace(&mut whole, StmtKind::Empty),
+                    }));
                 }
             }
             whole
@@ -321,13 +346,6 @@ impl<'a> Builder<'a> {
     }
 
     fn while_loop(&mut self, node: Node) -> StmtKind {
-        let side = self.side;
-        let at = side.loops.partition_point(|head| head.head.end <= node.start);
-        if let Some(head) = side.loops.get(at).filter(|head| head.head.start <= node.start) {
-            let args = head.args.iter().map(|(text, range)| self.loop_argument(text, range)).collect();
-            let body = Box::new(self.body(node, Field::Body));
-            return StmtKind::LoopMacro { name: Name::new(&head.name), args, body };
-        }
         let (init, cond) = self.condition_clause(node);
         let body = Box::new(self.body(node, Field::Body));
         match init {
@@ -340,6 +358,32 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn has_masked_head(&self, node: Node) -> bool {
+        let loops = &self.side.loops;
+        let at = loops.partition_point(|this| this.head.end <= node.start);
+        loops.get(at).is_some_and(|this| this.head.start <= node.start)
+    }
+
+    /// A loop or condition whose head masking wrote for a macro.
+    fn masked_loop(&mut self, node: Node) -> Option<StmtKind> {
+        let side = self.side;
+        let at = side.loops.partition_point(|this| this.head.end <= node.start);
+        let this = side.loops.get(at).filter(|this| this.head.start <= node.start)?;
+        if this.is_condition {
+            let span = self.span_of(this.head.start, this.head.end);
+            let cond = Expr { span, kind: ExprKind::Unknown("condition inside a macro") };
+            let then = Box::new(self.body(node, Field::Consequence));
+            let otherwise =
+                self.flat.field(node, Field::Alternative).map(|clause| Box::new(self.statement(clause)));
+            return Some(StmtKind::If { is_constexpr: false, init: None, cond, then, otherwise });
+        }
+        let args = this.args.iter().map(|(text, range)| self.loop_argument(text, range)).collect();
+        // Where there was little room, `if (1)` stands for a loop.
+        let field = if node.kind == Kind::IfStatement { Field::Consequence } else { Field::Body };
+        let body = Box::new(self.body(node, field));
+        Some(StmtKind::LoopMacro { name: Name::new(&this.name), args, body })
+    }
+
     fn loop_argument(&self, text: &str, range: &Range<u32>) -> Expr {
         let span = self.span_of(range.start, range.end);
         snippet_expr(text, self.spans_from(range.start), self.depth + 1)
@@ -350,7 +394,9 @@ impl<'a> Builder<'a> {
         let flat = self.flat;
         let specs = self.specs(node);
         let span = self.span(node);
-        let (Some(declarator), Some(range)) = (flat.field(node, Field::Declarator), flat.field(node, Field::Right)) else {
+        let (Some(declarator), Some(range)) =
+            (flat.field(node, Field::Declarator), flat.field(node, Field::Right))
+        else {
             return out.push(Stmt { span, kind: StmtKind::Unknown("range-based for") });
         };
         let declared = self.declare(declarator, specs.ty, specs.is_const);
@@ -399,7 +445,11 @@ impl<'a> Builder<'a> {
                     cases.push(Case { value, body });
                 }
                 // Cases under `#if`: all of them can be reached.
-                Kind::PreprocIf | Kind::PreprocIfdef | Kind::PreprocElse | Kind::PreprocElif | Kind::PreprocElifdef => {
+                Kind::PreprocIf
+                | Kind::PreprocIfdef
+                | Kind::PreprocElse
+                | Kind::PreprocElif
+                | Kind::PreprocElifdef => {
                     if self.deeper(item, 1, |this| this.cases(item, cases)).is_none() {
                         return;
                     }
@@ -462,7 +512,10 @@ impl<'a> Builder<'a> {
                 Kind::AsmInputs => &mut asm.inputs,
                 _ => continue,
             };
-            for operand in flat.children(list).filter(|n| matches!(n.kind, Kind::AsmInputOperand | Kind::AsmOutputOperand)) {
+            for operand in flat
+                .children(list)
+                .filter(|n| matches!(n.kind, Kind::AsmInputOperand | Kind::AsmOutputOperand))
+            {
                 let constraint = flat.children(operand).find(|n| n.kind == Kind::StringLiteral);
                 let constraint = constraint.map(|n| self.string(n)).unwrap_or_default();
                 if let Some(value) = flat.field(operand, Field::Value) {

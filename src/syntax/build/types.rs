@@ -41,15 +41,39 @@ impl<'a> Builder<'a> {
                 Kind::Device => specs.storage.device = true,
                 Kind::Host => specs.host = true,
                 Kind::LaunchBounds => {
-                    specs.bounds = flat.children(child).filter(|n| n.kind != Kind::Op).map(|n| self.expr(n)).collect();
+                    specs.bounds =
+                        flat.children(child).filter(|n| n.kind != Kind::Op).map(|n| self.expr(n)).collect();
                 }
                 Kind::AlignasQualifier => specs.align = self.alignas(child).map(Box::new),
-                Kind::AttributeSpecifier => specs.align = self.aligned_attribute(child).map(Box::new).or(specs.align),
+                Kind::AttributeSpecifier => {
+                    specs.align = self.aligned_attribute(child).map(Box::new).or(specs.align)
+                }
                 Kind::CompoundStatement => break,
                 _ => {}
             }
         }
+        self.masked_specifiers(node, &mut specs);
         specs
+    }
+
+    fn masked_specifiers(&mut self, node: Node, specs: &mut Specs) {
+        if self.side.specifiers.is_empty() {
+            return;
+        }
+        let end = self.flat.field(node, Field::Declarator).map_or(node.end, |declarator| declarator.start);
+        for word in self.specifiers_in(self.start_with_blanks(node)..end).split_ascii_whitespace() {
+            match word {
+                "static" => specs.storage.is_static = true,
+                "constexpr" => specs.storage.is_constexpr = true,
+                "__global__" => specs.kernel = true,
+                "__device__" => specs.storage.device = true,
+                "__host__" => specs.host = true,
+                "__shared__" => specs.storage.shared = true,
+                "__constant__" => specs.storage.constant = true,
+                "__managed__" => specs.storage.managed = true,
+                _ => {}
+            }
+        }
     }
 
     fn qualifier(&mut self, node: Node, specs: &mut Specs) {
@@ -95,13 +119,13 @@ impl<'a> Builder<'a> {
         match node.kind {
             Kind::PrimitiveType => self.primitive(node),
             Kind::SizedType => self.sized(node),
-            Kind::TypeIdentifier | Kind::QualifiedIdentifier | Kind::TemplateType | Kind::Identifier => self.named(node),
-            Kind::DependentType | Kind::Other if self.flat.first(node).is_some() && node.kind == Kind::DependentType => {
-                match self.flat.first(node) {
-                    Some(inner) => self.ty(inner),
-                    None => Type::Unknown("dependent type"),
-                }
+            Kind::TypeIdentifier | Kind::QualifiedIdentifier | Kind::TemplateType | Kind::Identifier => {
+                self.named(node)
             }
+            Kind::DependentType => match self.flat.first(node) {
+                Some(inner) => self.ty(inner),
+                None => Type::Unknown("dependent type"),
+            },
             Kind::PlaceholderType | Kind::Auto => Type::Auto,
             Kind::Decltype => match self.flat.first(node) {
                 Some(inner) if inner.kind != Kind::Auto => Type::Decltype(Box::new(self.expr(inner))),
@@ -228,7 +252,9 @@ impl<'a> Builder<'a> {
     fn template_arg(&mut self, node: Node) -> TemplateArg {
         match node.kind {
             Kind::TypeDescriptor => TemplateArg::Type(self.type_descriptor(node)),
-            Kind::Identifier | Kind::QualifiedIdentifier | Kind::TemplateFunction => TemplateArg::Type(self.named(node)),
+            Kind::Identifier | Kind::QualifiedIdentifier | Kind::TemplateFunction => {
+                TemplateArg::Type(self.named(node))
+            }
             Kind::PackExpansion => TemplateArg::Type(Type::Unknown("pack expansion")),
             _ => TemplateArg::Value(self.expr(node)),
         }
