@@ -6,7 +6,7 @@ fn deep_nesting_is_unknown() {
         let text = format!("x = {}1{};", open.repeat(5000), close.repeat(5000));
         assert!(body(&text).contains("?nested too deeply"), "{open}");
     }
-    let text = format!("{}{}", "{".repeat(400), "}".repeat(400));
+    let text = format!("{}{}", "{ f(); ".repeat(400), "}".repeat(400));
     assert!(body(&text).contains("?nested too deeply"));
 }
 
