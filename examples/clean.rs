@@ -18,6 +18,8 @@ const EXTENSIONS: &[&str] = &["cu", "cuh", "h", "hpp", "hh", "hxx", "inl", "cpp"
 struct Count {
     files: u32,
     bytes: usize,
+    /// Files with an error anywhere.
+    broken: u32,
     kernels: u32,
     clean: u32,
     islands: u32,
@@ -31,8 +33,8 @@ fn main() {
     let mut verbose = false;
     let mut total = Count::default();
     println!(
-        "{:30} {:>6} {:>8} {:>7} {:>7} {:>7} {:>8} {:>8} {:>7} {:>7}",
-        "tree", "files", "kernels", "clean", "%", "+island", "mask MB/s", "parse", "slowest", "undecided"
+        "{:30} {:>6} {:>6} {:>8} {:>7} {:>7} {:>7} {:>8} {:>8} {:>7} {:>7}",
+        "tree", "files", "broken", "kernels", "clean", "%", "+island", "mask MB/s", "parse", "slowest", "undecided"
     );
     for argument in std::env::args().skip(1) {
         if argument == "-v" {
@@ -53,6 +55,7 @@ impl Count {
     fn add(&mut self, other: &Count) {
         self.files += other.files;
         self.bytes += other.bytes;
+        self.broken += other.broken;
         self.kernels += other.kernels;
         self.clean += other.clean;
         self.islands += other.islands;
@@ -67,9 +70,10 @@ fn print(name: &str, count: &Count) {
     let share = |part: u32| 100.0 * f64::from(part) / f64::from(count.kernels.max(1));
     let speed = count.bytes as f64 / 1e6 / count.mask.as_secs_f64().max(1e-9);
     println!(
-        "{:30} {:6} {:8} {:7} {:7.2} {:7.2} {:8.0} {:7.1}s {:6.2}s {:7}",
+        "{:30} {:6} {:6} {:8} {:7} {:7.2} {:7.2} {:8.0} {:7.1}s {:6.2}s {:7}",
         name.rsplit('/').next().unwrap_or(name),
         count.files,
+        count.broken,
         count.kernels,
         count.clean,
         share(count.clean),
@@ -120,6 +124,15 @@ fn file(path: &Path, verbose: bool, count: &mut Count) {
 
 fn kernels(source: &SourceFile, masked: &Masked, tree: &Tree, verbose: bool, count: &mut Count) {
     let errors = errors(tree);
+    if !errors.is_empty() {
+        count.broken += 1;
+        if std::env::var_os("ERRORS").is_some() {
+            for error in &errors {
+                let line = source.text[..error.start].bytes().filter(|byte| *byte == b'\n').count();
+                println!("ERROR {}:{}: {}", source.path.display(), line + 1, source.text.lines().nth(line).unwrap_or(""));
+            }
+        }
+    }
     for kernel in &masked.kernels {
         count.kernels += 1;
         let range = kernel.offset as usize..kernel.body.end as usize;

@@ -438,13 +438,13 @@ impl<'a> Masker<'a> {
         self.gaps.push(Gap { span, reason: reason.to_owned() });
     }
 
-    /// The class of the macro at `at`, as it is used there: with or without arguments.
+    /// The class of the macro at `at`; a function-like macro counts only where arguments follow.
     pub(super) fn class(&self, at: usize) -> Option<Class> {
-        if self.is(at + 1, b'(') {
-            self.visible.function(self.text(at))
-        } else {
-            self.visible.object(self.text(at))
-        }
+        let name = self.text(at);
+        self.visible.object(name).or_else(|| {
+            let called = self.is(at + 1, b'(');
+            called.then(|| self.visible.function(name)).flatten()
+        })
     }
 
     /// A word that may be a macro without a value: spelt in capitals, and not known to be a value or a type.

@@ -5,6 +5,9 @@ use super::macros::Class;
 use super::mask::{LoopMacro, Masker};
 use super::mask_scope::Scope;
 
+/// How many tokens a macro call may have to be searched for statements among its arguments.
+const STATEMENT_TOKENS: usize = 2048;
+
 impl Masker<'_> {
     pub(super) fn statements(&mut self) {
         let mut at = 0;
@@ -49,6 +52,9 @@ impl Masker<'_> {
             if self.opens_loop(at, after, class) {
                 return self.loop_macro(at, close, class);
             }
+            if caps && let Some(next) = self.branches(at, close) {
+                return next;
+            }
             if is_macro && self.begins_statement(after) {
                 return self.end_statement(at, close);
             }
@@ -59,6 +65,13 @@ impl Masker<'_> {
             self.record_statement(at, Some(close), true);
             self.drop(at, close);
             return after;
+        }
+        // `[=] DEVICE (int i) {`
+        let is_lambda = last == Kind::Punct(b']')
+            && (matches!(self.kind(after), Kind::Punct(b'{') | Kind::Word(Word::Trailer)) || self.is_arrow(after));
+        if caps && is_lambda {
+            self.drop(at, at);
+            return at + 1;
         }
         if is_macro && self.is_attribute_call(at, after, last, outer) {
             self.drop(at, close);
@@ -99,6 +112,103 @@ impl Masker<'_> {
         close + 1
     }
 
+    /// `IF_TARGET(CONDITION, (a(); b();), (c();))` becomes `if(1) {a(); b();} else {c();}`; what holds on the host
+    /// alone gets `if(0)`. Returns the index of the first statement.
+    fn branches(&mut self, at: usize, close: usize) -> Option<usize> {
+        let branches = self.statement_arguments(at + 1, close)?;
+        let (first, _) = branches.first().copied()?;
+        let taken = if (at..first).any(|at| self.text(at) == "NV_IS_HOST") { "0" } else { "1" };
+        let head = self.bytes(at, first).start..self.bytes(first, first).start;
+        self.drop(at, first - 1);
+        self.place(head, &["if", "(", taken, ")"]);
+        for (index, &(open, end)) in branches.iter().enumerate() {
+            self.brace(open, b'{');
+            self.brace(end, b'}');
+            if let Some(&(next, _)) = branches.get(index + 1) {
+                let room = self.bytes(end, end).end..self.bytes(next, next).start;
+                if next > end + 1 {
+                    self.drop(end + 1, next - 1);
+                }
+                // Without room for `else` only what is taken stays.
+                if !self.place(room, &["else"])
+                    && taken == "1"
+                    && let Some(&(next, end)) = branches.get(index + 1)
+                {
+                    self.drop(next, end);
+                    break;
+                }
+            }
+        }
+        let last = branches.last().map_or(close, |&(_, end)| end);
+        if last < close {
+            self.drop(last + 1, close);
+        }
+        Some(first)
+    }
+
+    /// The brackets around each argument after the first, where one of these holds statements. For an argument
+    /// without parentheses of its own these are the comma before and the `)` or comma after it.
+    fn statement_arguments(&self, open: usize, close: usize) -> Option<Vec<(usize, usize)>> {
+        if close > open + STATEMENT_TOKENS {
+            return None;
+        }
+        let mut found = Vec::new();
+        let mut holds_statements = false;
+        let mut comma = None;
+        let mut at = open + 1;
+        let mut semicolon = false;
+        while at <= close {
+            match self.kind(at) {
+                Kind::Punct(b'(' | b'[' | b'{') => at = self.pair(at)?,
+                Kind::Punct(b';') => semicolon = true,
+                Kind::Punct(b',' | b')') => {
+                    if let Some(comma) = comma {
+                        let own = self.is(comma + 1, b'(') && self.pair(comma + 1) == at.checked_sub(1);
+                        let inner = if own { (comma + 1, at - 1) } else { (comma, at) };
+                        semicolon |= own && self.has_semicolon(comma + 2, at - 1);
+                        holds_statements |= semicolon;
+                        found.push(inner);
+                    }
+                    semicolon = false;
+                    comma = Some(at);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        // Two bare arguments would share the comma between them.
+        let apart = found.windows(2).all(|pair| matches!(pair, [left, right] if left.1 < right.0));
+        (holds_statements && apart && found.len() <= 2).then_some(found)
+    }
+
+    fn has_semicolon(&self, from: usize, to: usize) -> bool {
+        let mut at = from;
+        let mut last = Kind::End;
+        while at < to {
+            last = self.kind(at);
+            match last {
+                Kind::Punct(b';') => return true,
+                Kind::Punct(b'(' | b'[' | b'{') => {
+                    let Some(end) = self.pair(at) else { return false };
+                    at = end;
+                    last = self.kind(at);
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let begins = matches!(self.kind(from), Kind::Punct(b'{') | Kind::Word(Word::Statement | Word::Do));
+        begins && last == Kind::Punct(b'}')
+    }
+
+    /// Makes the bracket or comma at `at` a brace.
+    fn brace(&mut self, at: usize, brace: u8) {
+        let Some(token) = self.tokens.get_mut(at) else { return };
+        token.kind = Kind::Punct(brace);
+        let start = token.start;
+        self.write(start, if brace == b'{' { "{" } else { "}" });
+    }
+
     /// Writes the pieces one after the other into blanked bytes, each whole on one line; false where they do not fit.
     fn place(&mut self, span: std::ops::Range<u32>, pieces: &[&str]) -> bool {
         let mut at = span.start;
@@ -124,13 +234,25 @@ impl Masker<'_> {
         true
     }
 
+    fn is_arrow(&self, at: usize) -> bool {
+        self.is(at, b'-') && self.is(at + 1, b'>')
+    }
+
+    /// A name such as `LIB_HOST_DEVICE`: it is no return type, although it stands where one might.
+    fn is_hinted(&self, at: usize) -> bool {
+        let name = self.text(at);
+        ["DEVICE", "HOST", "INLINE", "API", "EXPORT", "NODISCARD", "DEPRECATED", "ATTR", "VISIB", "FUNC"]
+            .iter()
+            .any(|hint| name.contains(hint))
+    }
+
     /// The token can only begin a new statement, or ends the block.
     fn begins_statement(&self, at: usize) -> bool {
         match self.kind(at) {
             Kind::Punct(b'}') => true,
             Kind::End => at >= self.tokens.len(),
-            Kind::Word(Word::Trailer | Word::Const) => false,
-            Kind::Word(Word::Operator) => self.is_first(at),
+            Kind::Word(Word::Trailer) => false,
+            Kind::Word(Word::Operator | Word::Const) => self.is_first(at),
             Kind::Word(_) => true,
             Kind::Punct(b'+' | b'-') => {
                 self.is_first(at) && self.kind(at) == self.kind(at + 1) && self.is_name(at + 2)
@@ -166,7 +288,8 @@ impl Masker<'_> {
         match self.kind(after) {
             Kind::End => after >= self.tokens.len() && is_macro,
             Kind::Punct(b'}' | b'[' | b'~') => is_macro,
-            Kind::Word(Word::Trailer | Word::Const | Word::Operator) => false,
+            Kind::Word(Word::Const) => is_macro && self.is_first(after),
+            Kind::Word(Word::Trailer | Word::Operator) => false,
             Kind::Word(Word::Caps) => is_macro && (self.is_first(after) || !self.is(after + 1, b'{')),
             Kind::Word(_) if is_macro => true,
             Kind::Word(
@@ -202,7 +325,10 @@ impl Masker<'_> {
             Kind::Word(
                 Word::Space | Word::Specifier | Word::Function | Word::Type | Word::Void | Word::Const,
             ) => named,
-            Kind::Word(Word::Plain | Word::Caps) => named && self.is_word(at, Word::Caps),
+            // `using X DEPRECATED("…") = …`
+            Kind::Word(Word::Plain | Word::Caps) => {
+                self.is_word(at, Word::Caps) && (named || (outer && self.is(after, b'=')))
+            }
             Kind::Punct(b'>') => named && outer,
             Kind::Punct(b']') => self.is_word(at, Word::Caps) && self.is(after, b';'),
             Kind::Punct(b')') | Kind::Word(Word::Trailer) => {
@@ -259,7 +385,7 @@ impl Masker<'_> {
             Kind::End => next >= self.tokens.len(),
             Kind::Punct(b'}') => true,
             Kind::Punct(b'+' | b'-') => self.begins_statement(next),
-            Kind::Word(Word::Trailer | Word::Const) => false,
+            Kind::Word(Word::Trailer) => false,
             Kind::Word(_) => self.is_first(next),
             _ => false,
         };
@@ -281,10 +407,12 @@ impl Masker<'_> {
         start: bool,
     ) -> bool {
         let next = self.kind(at + 1);
-        let in_declaration = matches!(
-            last,
-            Kind::Punct(b'>') | Kind::Word(Word::Specifier | Word::Function | Word::Space | Word::Global)
-        );
+        let in_declaration = match last {
+            Kind::Punct(b'>') | Kind::Word(Word::Specifier | Word::Function | Word::Space | Word::Global) => true,
+            // After `[[nodiscard]]`.
+            Kind::Punct(b']') => outer,
+            _ => false,
+        };
         match last {
             Kind::Word(Word::Class) => {
                 let named = self.is_name(at + 1);
@@ -326,9 +454,11 @@ impl Masker<'_> {
                 | Word::Space,
             ) => true,
             Kind::Word(Word::Specifier | Word::Function | Word::Global | Word::Const) => {
-                self.has_type(at + 1)
+                self.has_type(at + 1) || (outer && self.is_hinted(at))
             }
-            Kind::Word(Word::Plain | Word::Caps) => self.is_type(at + 1),
+            Kind::Word(Word::Plain | Word::Caps) => self.has_type(at + 1) || (outer && self.is_hinted(at)),
+            Kind::Word(Word::Operator) | Kind::Punct(b'~') => outer && self.is_hinted(at),
+            Kind::Punct(b'[') => outer && self.is(at + 2, b'['),
             Kind::Punct(b'}') => outer && self.is_first(at),
             Kind::End => outer && at + 1 >= self.tokens.len(),
             _ => false,
@@ -341,16 +471,19 @@ impl Masker<'_> {
             .is_some_and(|before| matches!(self.kind(before), Kind::Word(Word::Type | Word::Void)))
     }
 
-    /// After specifiers comes a type, so that what stands before them is none.
-    fn has_type(&self, mut at: usize) -> bool {
-        while let Kind::Word(Word::Specifier | Word::Function | Word::Global | Word::Const) = self.kind(at) {
-            at += 1;
+    /// After specifiers and other macros comes a type, so that what stands before them is none.
+    fn has_type(&self, from: usize) -> bool {
+        for at in from..from + 16 {
+            match self.kind(at) {
+                Kind::Word(Word::Specifier | Word::Function | Word::Global | Word::Const) => {}
+                Kind::Word(Word::Caps) if !self.is_type(at) => {}
+                Kind::Word(Word::Plain | Word::Caps) => return self.is_type(at),
+                Kind::Word(Word::Statement | Word::Operator | Word::Trailer) => return false,
+                Kind::Word(_) => return true,
+                _ => return false,
+            }
         }
-        match self.kind(at) {
-            Kind::Word(Word::Plain | Word::Caps) => self.is_type(at),
-            Kind::Word(_) => true,
-            _ => false,
-        }
+        false
     }
 
     /// The name at `at` is a type, because the name of what it declares follows.

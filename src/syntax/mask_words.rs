@@ -32,7 +32,23 @@ impl Masker<'_> {
             | Word::Registers
             | Word::BlockSize
             | Word::Pragma => self.attribute(at, word),
-            Word::Function if before == Kind::Punct(b']') => {
+            // `[=] __device__ (…)`, `T& __device__ f(…)`
+            Word::Function if matches!(before, Kind::Punct(b']' | b'*' | b'&')) => {
+                // But not `[[nodiscard]] __device__`.
+                let attribute = self.is(at.wrapping_sub(1), b']') && self.is(at.wrapping_sub(2), b']');
+                if !attribute {
+                    let range = self.bytes(at, at);
+                    let kind = AttributeKind::Specifiers(self.text(at).to_owned());
+                    self.attributes.push(Attribute { start: range.start, end: range.end, kind });
+                    self.drop(at, at);
+                }
+                at + 1
+            }
+            // `__device__ friend` parses as `friend __device__` does, without `friend`.
+            Word::Declaration
+                if self.text(at) == "friend"
+                    && matches!(before, Kind::Word(Word::Function | Word::Specifier)) =>
+            {
                 self.drop(at, at);
                 at + 1
             }
