@@ -34,7 +34,17 @@ fn main() {
     let mut total = Count::default();
     println!(
         "{:30} {:>6} {:>6} {:>8} {:>7} {:>7} {:>7} {:>8} {:>8} {:>7} {:>7}",
-        "tree", "files", "broken", "kernels", "clean", "%", "+island", "mask MB/s", "parse", "slowest", "undecided"
+        "tree",
+        "files",
+        "broken",
+        "kernels",
+        "clean",
+        "%",
+        "+island",
+        "mask MB/s",
+        "parse",
+        "slowest",
+        "undecided"
     );
     for argument in std::env::args().skip(1) {
         if argument == "-v" {
@@ -129,7 +139,12 @@ fn kernels(source: &SourceFile, masked: &Masked, tree: &Tree, verbose: bool, cou
         if std::env::var_os("ERRORS").is_some() {
             for error in &errors {
                 let line = source.text[..error.start].bytes().filter(|byte| *byte == b'\n').count();
-                println!("ERROR {}:{}: {}", source.path.display(), line + 1, source.text.lines().nth(line).unwrap_or(""));
+                println!(
+                    "ERROR {}:{}: {}",
+                    source.path.display(),
+                    line + 1,
+                    source.text.lines().nth(line).unwrap_or("")
+                );
             }
         }
     }

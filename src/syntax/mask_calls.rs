@@ -68,7 +68,8 @@ impl Masker<'_> {
         }
         // `[=] DEVICE (int i) {`
         let is_lambda = last == Kind::Punct(b']')
-            && (matches!(self.kind(after), Kind::Punct(b'{') | Kind::Word(Word::Trailer)) || self.is_arrow(after));
+            && (matches!(self.kind(after), Kind::Punct(b'{') | Kind::Word(Word::Trailer))
+                || self.is_arrow(after));
         if caps && is_lambda {
             self.drop(at, at);
             return at + 1;
@@ -408,7 +409,9 @@ impl Masker<'_> {
     ) -> bool {
         let next = self.kind(at + 1);
         let in_declaration = match last {
-            Kind::Punct(b'>') | Kind::Word(Word::Specifier | Word::Function | Word::Space | Word::Global) => true,
+            Kind::Punct(b'>') | Kind::Word(Word::Specifier | Word::Function | Word::Space | Word::Global) => {
+                true
+            }
             // After `[[nodiscard]]`.
             Kind::Punct(b']') => outer,
             _ => false,

@@ -47,7 +47,7 @@ impl Masker<'_> {
             // `__device__ friend` parses as `friend __device__` does, without `friend`.
             Word::Declaration
                 if self.text(at) == "friend"
-                    && matches!(before, Kind::Word(Word::Function | Word::Specifier)) =>
+                    && matches!(before, Kind::Word(Word::Function | Word::Specifier | Word::Caps)) =>
             {
                 self.drop(at, at);
                 at + 1
@@ -57,6 +57,7 @@ impl Masker<'_> {
                 self.blank_restrict(at);
                 at + 1
             }
+            Word::Operator if self.text(at) == "decltype" && before != Kind::Punct(b'>') => self.decltype(at),
             Word::Plain | Word::Caps => self.macro_word(at, before),
             _ => at + 1,
         }
@@ -89,6 +90,24 @@ impl Masker<'_> {
             }
         }
         self.drop(at, end);
+        end + 1
+    }
+
+    /// `decltype(x){}` has no place in the grammar's expressions: `(x)` has the same type, `decltype(x){0}` the value
+    /// `(0)`.
+    fn decltype(&mut self, at: usize) -> usize {
+        let Some(close) = self.close(at + 1) else { return at + 1 };
+        let Some(end) = self.pair(close + 1).filter(|_| self.is(close + 1, b'{')) else { return at + 1 };
+        let (open, shut) = (self.bytes(close + 1, close + 1).start, self.bytes(end, end).start);
+        if end == close + 2 {
+            self.drop(at, at);
+            self.drop(close + 1, end);
+            return end + 1;
+        }
+        self.drop(at, close + 1);
+        self.drop(end, end);
+        self.write(open, "(");
+        self.write(shut, ")");
         end + 1
     }
 

@@ -92,11 +92,12 @@ fn kernels_are_found_with_their_bodies() {
             (file, masked.kernels.iter().map(|kernel| kernel.name.clone()).collect())
         })
         .collect();
-    let expected: [(&str, &[&str]); 4] = [
+    let expected: [(&str, &[&str]); 5] = [
         ("attributes", &["bounded", "clustered", "sized"]),
         ("conditionals", &["feature", "split", "undecided", "undecided"]),
         ("cpp", &["pack", "shapes", "constrained"]),
         ("macros", &["marked", "macro_marked"]),
+        ("specifiers", &[]),
     ];
     for ((file, kernels), (expected_file, expected_kernels)) in names.iter().zip(expected) {
         assert_eq!(file, expected_file);
@@ -165,6 +166,16 @@ fn loop_macros_are_recorded_even_where_they_would_parse() {
     // `do { … } while (0)` ends in `while (…)` and opens nothing.
     let masked = run("#define TWICE(x) do { x; x; } while (0)\nvoid f() { TWICE(g());\n g(); }");
     assert!(masked.loop_macros.is_empty());
+}
+
+#[test]
+fn statements_as_macro_arguments_become_branches() {
+    let squeeze = |body: &str| squeezed(&format!("void f() {{ {body} }}"));
+    // There is no room for `else`, so what an sm_90 build does not take goes.
+    assert_eq!(squeeze("IF_TARGET(SM_80, (a(); b();), (c();));"), "void f() { if(1) {a(); b();} ; }");
+    assert_eq!(squeeze("IF_TARGET(SM_80, (a();),    (c();));"), "void f() { if(1) {a();}else {c();} ; }");
+    assert_eq!(squeeze("NV_IF_TARGET(NV_IS_HOST, (a();))"), "void f() { if(0) {a();} }");
+    assert_eq!(squeeze("DISPATCH(t, ([&] { a(); }));"), "void f() { DISPATCH(t, ([&] { a(); })); }");
 }
 
 #[test]
