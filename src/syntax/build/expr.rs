@@ -223,7 +223,7 @@ impl<'a> Builder<'a> {
 
     fn member(&mut self, node: Node) -> ExprKind {
         let flat = self.flat;
-        let Some(field) = flat.field(node, Field::Field) else { return ExprKind::Unknown("member") };
+        let Some(field) = flat.field(node, Field::Member) else { return ExprKind::Unknown("member") };
         let Some(member) = self.path(field) else { return ExprKind::Unknown("member") };
         let arrow = match flat.field(node, Field::Operator).map(|op| self.text(op)) {
             Some("->") => true,

@@ -95,7 +95,7 @@ macro_rules! fields {
 fields! {
     Alternative "alternative" Argument "argument" Arguments "arguments" Base "base" Body "body" Captures "captures"
     Clobbers "clobbers" Condition "condition" Consequence "consequence" Constraint "constraint" Declarator "declarator"
-    DefaultType "default_type" DefaultValue "default_value" Designator "designator" Field "field" Function "function"
+    DefaultType "default_type" DefaultValue "default_value" Designator "designator" Member "field" Function "function"
     Indices "indices" Label "label" Initializer "initializer" Inputs "input_operands" Left "left" Length "length" Name "name"
     Operator "operator" Outputs "output_operands" Parameters "parameters" Pattern "pattern" Right "right" Scope "scope" Size "size"
     Template "assembly_code" Type "type" Update "update" Value "value"
