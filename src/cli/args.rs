@@ -30,11 +30,40 @@ pub enum Command {
         /// The rule's name
         rule: String,
     },
+    /// Show, check or describe the configuration.
+    Config {
+        #[command(subcommand)]
+        action: Box<ConfigAction>,
+    },
+    /// Write a first cudalint.toml into this directory.
+    Init,
     /// Accept what is found today, so that only new findings are reported.
     Baseline {
         #[command(subcommand)]
         action: Box<BaselineAction>,
     },
+    /// Print a completion script for a shell.
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, of a command if one is named.
+    Man { command: Option<String> },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Print every value that holds for a file, with the file and line it came from.
+    Show {
+        #[command(flatten)]
+        project: ProjectArgs,
+        #[command(flatten)]
+        selection: SelectionArgs,
+    },
+    /// Check configuration files.
+    Check {
+        /// The files [default: the one that holds here]
+        files: Vec<PathBuf>,
+    },
+    /// Print the JSON schema of cudalint.toml.
+    Schema,
 }
 
 #[derive(Debug, Subcommand)]

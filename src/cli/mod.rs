@@ -47,6 +47,10 @@ mod baseline;
 
 mod listing;
 
+mod config;
+
+mod shellfiles;
+
 use args::{Cli, Command};
 use failure::Failure;
 use shell::Shell;
@@ -115,6 +119,10 @@ fn dispatch(cli: Cli, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Fail
         Some(Command::Check(args)) => check::run(&args, engine, shell),
         Some(Command::Rules(args)) => listing::rules(&args, engine, shell),
         Some(Command::Explain { rule }) => listing::explain(&rule, engine, shell),
+        Some(Command::Config { action }) => config::run(&action, engine, shell),
+        Some(Command::Init) => config::init(shell, engine),
+        Some(Command::Completions { shell: which }) => shellfiles::completions(which, shell),
+        Some(Command::Man { command }) => shellfiles::manual(command.as_deref(), shell),
         Some(Command::Baseline { action }) => baseline::run(&action, engine, shell),
     }
 }

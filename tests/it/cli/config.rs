@@ -77,3 +77,74 @@ fn errors_show_the_place_and_what_was_meant() {
         assert!(ran.err.contains(message) && ran.err.contains("--> cudalint.toml:"), "{text}: {}", ran.err);
     }
 }
+
+#[test]
+fn show_names_the_place_of_every_value() {
+    let world = World::new(&[
+        ("a/k.cu", ""),
+        ("base.toml", "fail-on = \"error\"\nselect = [\n  \"all\",\n]\n[rules]\nbank-conflict = \"note\"\n"),
+        (
+            "a/cudalint.toml",
+            "extend = \"../base.toml\"\nfail-on = \"warn\"\n\n[rules]\nbank-conflict = \"error\"\n\n\
+             [[kernel]]\nname = \"k*\"\nblock = 32\n",
+        ),
+    ]);
+    let ran =
+        world.run(&["config", "show", "a/k.cu", "--config", "preview = true", "--ignore=alias", "-DN=4"]);
+    let expected = "\
+# a/k.cu
+edition = \"2026\"                      # default
+persona = \"default\"                   # default
+preview = true                        # --config
+min-confidence = \"assumed\"            # default
+fail-on = \"warn\"                      # a/cudalint.toml:2
+rules.bank-conflict = \"error\"         # a/cudalint.toml:5
+select = [ \"all\", ]                   # base.toml:2
+extend = \"../base.toml\"               # a/cudalint.toml:1
+kernel = { name = \"k*\", block = 32 }  # a/cudalint.toml:7
+ignore = [\"alias\"]                    # command line
+define = [\"N=4\"]                      # command line
+# rules: bank-conflict (error), misaligned-access (warning), spoiling-fix (warning), uncoalesced-access (warning), \
+unused-allow (warning)
+";
+    assert_eq!(ran.out, expected, "{}", ran.err);
+}
+
+#[test]
+fn check_reports_every_file() {
+    let world =
+        World::new(&[("good.toml", "root = true\n"), ("bad.toml", "rot = true\n"), ("worse.toml", "= 3\n")]);
+    assert_eq!(world.run(&["config", "check", "good.toml"]).code, 0);
+    let ran = world.run(&["config", "check", "good.toml", "bad.toml", "worse.toml"]);
+    assert_eq!((ran.code, ran.err.matches("error: ").count()), (2, 2), "{}", ran.err);
+    assert_eq!(world.run(&["config", "check"]).code, 0);
+    world.write("cudalint.toml", "edition = \"1999\"\n");
+    assert_eq!(world.run(&["config", "check"]).code, 2);
+}
+
+#[test]
+fn the_first_file_is_right_and_complete() {
+    let world = World::new(&[]);
+    assert_eq!(world.run(&["init"]).code, 0);
+    assert_eq!(world.run(&["config", "check"]).code, 0);
+    // Every line that is commented out is right too.
+    let text = world.read("cudalint.toml");
+    let live = |line: &str| match line.strip_prefix("# ") {
+        Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    world.write("cudalint.toml", text.lines().map(live).collect::<Vec<_>>().join("\n"));
+    let ran = world.run(&["config", "check"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(world.run(&["init"]).code, 2);
+}
+
+#[test]
+fn the_schema_file_is_current() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lint/cudalint.schema.json");
+    let schema = cudalint::lint::config::schema();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    assert!(std::fs::read_to_string(path).unwrap() == schema, "run with BLESS=1");
+}
