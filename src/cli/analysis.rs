@@ -85,7 +85,7 @@ fn file_settings(project: &Project) -> BTreeMap<FileId, FileSettings> {
 }
 
 /// The checked files, by what their configurations tell the analysis; in the order of the first file.
-fn groups(project: &Project) -> Vec<(Rc<Settings>, Vec<FileId>)> {
+pub fn groups(project: &Project) -> Vec<(Rc<Settings>, Vec<FileId>)> {
     let mut groups: Vec<(Rc<Settings>, Vec<FileId>)> = Vec::new();
     for (file, config) in project.checked.iter().zip(&project.configs) {
         match groups.iter_mut().find(|(settings, _)| *settings == config.analysis) {
@@ -103,12 +103,19 @@ fn analyse(
     checked: Vec<FileId>,
     rules: &[&'static dyn Rule],
 ) -> Checked {
-    let sources = std::mem::take(&mut project.sources);
-    let input = Input { sources, checked, settings: Rc::unwrap_or_clone(settings) };
+    let input = input(project, settings, checked);
     let mut found = (engine.check)(&input, rules);
-    found.findings.retain(|finding| input.checked.binary_search(&finding.span.file).is_ok());
+    let checked = |file: FileId| input.checked.binary_search(&file).is_ok();
+    found.findings.retain(|finding| checked(finding.span.file));
+    found.gaps.retain(|gap| checked(gap.span.file));
     project.sources = input.sources;
     found
+}
+
+/// The project's sources move into the input; the caller puts them back.
+pub fn input(project: &mut Project, settings: Rc<Settings>, checked: Vec<FileId>) -> Input {
+    let sources = std::mem::take(&mut project.sources);
+    Input { sources, checked, settings: Rc::unwrap_or_clone(settings) }
 }
 
 /// The finding at its level, if its file wants the rule.

@@ -25,6 +25,11 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// List the rules.
     Rules(RulesArgs),
+    /// List every memory access of every kernel with its cost, or why that is not known.
+    Inspect(Box<InspectArgs>),
+    /// Count what is understood of a tree.
+    #[command(hide = true)]
+    Survey(Box<InspectArgs>),
     /// Say what a rule finds, why it costs and what to do.
     Explain {
         /// The rule's name
@@ -225,6 +230,9 @@ pub struct OutputArgs {
     /// A format, to standard output or to a file; may be given several times
     #[arg(long, value_name = "FORMAT[=FILE]")]
     pub output_format: Vec<String>,
+    /// Tells this run from others of the same tool on one commit, in SARIF
+    #[arg(long, value_name = "NAME")]
+    pub sarif_category: Option<String>,
     /// Print how often each rule was found, instead of the findings
     #[arg(long)]
     pub statistics: bool,
@@ -257,6 +265,15 @@ pub enum ColorWhen {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    /// A table for people, or the stable JSON
+    #[arg(long, value_enum, default_value_t)]
+    pub output_format: ListFormat,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct RulesArgs {
     #[arg(long, value_enum, default_value_t)]
     pub output_format: ListFormat,
@@ -265,6 +282,7 @@ pub struct RulesArgs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
     #[default]
+    #[value(alias = "table")]
     Text,
     Json,
 }

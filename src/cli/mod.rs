@@ -14,6 +14,7 @@ use super::lint::check::{Checked, Input};
 use super::lint::finding::RuleInfo;
 use super::lint::rule::Rule;
 use super::lint::selection::UNUSED_ALLOW;
+use super::report::inspect::InspectFile;
 
 pub mod args;
 
@@ -47,6 +48,8 @@ mod baseline;
 
 mod listing;
 
+mod inspect;
+
 mod config;
 
 mod shellfiles;
@@ -59,11 +62,12 @@ use shell::Shell;
 pub struct Engine {
     pub rules: &'static [&'static dyn Rule],
     pub check: fn(&Input, &[&'static dyn Rule]) -> Checked,
+    pub inspect: fn(&Input) -> Vec<InspectFile>,
 }
 
 impl Engine {
     pub fn real() -> Engine {
-        Engine { rules: super::rules::ALL, check: super::lint::check::check }
+        Engine { rules: super::rules::ALL, check: super::lint::check::check, inspect: inspect::files }
     }
 
     /// Every rule that can be named, the one about comments included.
@@ -118,6 +122,8 @@ fn dispatch(cli: Cli, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Fail
         None => check::run(&cli.check, engine, shell),
         Some(Command::Check(args)) => check::run(&args, engine, shell),
         Some(Command::Rules(args)) => listing::rules(&args, engine, shell),
+        Some(Command::Inspect(args)) => inspect::run(&args, engine, shell),
+        Some(Command::Survey(args)) => inspect::survey(&args, engine, shell),
         Some(Command::Explain { rule }) => listing::explain(&rule, engine, shell),
         Some(Command::Config { action }) => config::run(&action, engine, shell),
         Some(Command::Init) => config::init(shell, engine),

@@ -1,6 +1,7 @@
 //! Writes what was found, in every format asked for.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::super::report::text::{Drawing, Style};
@@ -56,6 +57,9 @@ pub fn write(
             }
         }
     }
+    if targets.iter().any(|target| target.format == Format::Github) {
+        job_summary(shell, &report)?;
+    }
     if args.statistics {
         shell.stdout.write_all(statistics(outcome).as_bytes())?;
     }
@@ -76,7 +80,18 @@ pub fn write(
     Ok(())
 }
 
-fn report<'a>(cwd: &'a Path, args: &OutputArgs, project: &'a Project, outcome: &'a Outcome) -> Report<'a> {
+/// In a GitHub job, the table that the job's page shows.
+fn job_summary(shell: &Shell<'_>, report: &Report<'_>) -> Result<(), Failure> {
+    let Some(file) = (shell.variable)("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty()) else {
+        return Ok(());
+    };
+    let text = report::github::step_summary(report);
+    let append =
+        || std::fs::OpenOptions::new().append(true).create(true).open(&file)?.write_all(text.as_bytes());
+    append().map_err(|error| Failure::Usage(format!("cannot write {}: {error}", Path::new(&file).display())))
+}
+
+fn report<'a>(cwd: &'a Path, args: &'a OutputArgs, project: &'a Project, outcome: &'a Outcome) -> Report<'a> {
     Report {
         sources: &project.sources,
         findings: &outcome.findings,
@@ -93,7 +108,7 @@ fn report<'a>(cwd: &'a Path, args: &OutputArgs, project: &'a Project, outcome: &
             baselined: outcome.known,
             elapsed: None,
         },
-        category: None,
+        category: args.sarif_category.as_deref(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod cli;
+mod packages;
 mod mask;
 mod memory;
 mod report;

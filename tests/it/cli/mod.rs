@@ -167,7 +167,7 @@ impl World {
             terminal: false,
             variable: |_| None,
         };
-        let engine = Engine { rules: &ALL, check };
+        let engine = Engine { rules: &ALL, check, inspect: |_| Vec::new() };
         let args = std::iter::once("cudalint").chain(args.iter().copied()).map(OsString::from);
         let code = run(args, &engine, &mut shell);
         let text = |bytes| String::from_utf8(bytes).unwrap();
