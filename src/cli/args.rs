@@ -56,12 +56,7 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
     /// Print every value that holds for a file, with the file and line it came from.
-    Show {
-        #[command(flatten)]
-        project: ProjectArgs,
-        #[command(flatten)]
-        selection: SelectionArgs,
-    },
+    Show(Box<ShowArgs>),
     /// Check configuration files.
     Check {
         /// The files [default: the one that holds here]
@@ -69,6 +64,14 @@ pub enum ConfigAction {
     },
     /// Print the JSON schema of cudalint.toml.
     Schema,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 }
 
 #[derive(Debug, Subcommand)]

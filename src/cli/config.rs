@@ -16,7 +16,7 @@ use super::shell::Shell;
 
 pub fn run(action: &ConfigAction, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
     match action {
-        ConfigAction::Show { project, selection } => show(shell, project, selection, engine),
+        ConfigAction::Show(args) => show(shell, &args.project, &args.selection, engine),
         ConfigAction::Check { files } => check(shell, files, engine),
         ConfigAction::Schema => {
             shell.stdout.write_all(config::schema().as_bytes())?;
