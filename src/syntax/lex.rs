@@ -75,7 +75,7 @@ pub enum Word {
     Declaration,
     /// `sizeof`, `new`, `operator` …: a word of expressions.
     Operator,
-    /// `noexcept`, `override`, `mutable`, `final`: between `)` and `{`.
+    /// `noexcept`, `override`, `mutable`: between `)` and `{`. Not `final`, which also ends a class head.
     Trailer,
 }
 
@@ -320,7 +320,7 @@ pub fn classify(word: &[u8]) -> Word {
         b"sizeof" | b"alignof" | b"decltype" | b"typeid" | b"new" | b"operator" | b"this" | b"true"
         | b"false" | b"nullptr" | b"and" | b"or" | b"not" | b"static_cast" | b"reinterpret_cast"
         | b"const_cast" | b"dynamic_cast" | b"__alignof__" | b"__typeof__" | b"defined" => Word::Operator,
-        b"noexcept" | b"override" | b"mutable" | b"final" => Word::Trailer,
+        b"noexcept" | b"override" | b"mutable" => Word::Trailer,
         _ if is_caps(word) => Word::Caps,
         _ => Word::Plain,
     }

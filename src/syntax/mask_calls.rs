@@ -55,6 +55,10 @@ impl Masker<'_> {
             if caps && let Some(next) = self.branches(at, close) {
                 return next;
             }
+            if is_macro && self.precedes_loop(at, after, last) {
+                self.drop(at, close);
+                return after;
+            }
             if is_macro && self.begins_statement(after) {
                 return self.end_statement(at, close);
             }
@@ -235,6 +239,15 @@ impl Masker<'_> {
         true
     }
 
+    /// A macro such as `UNROLL` before a loop: a `;` in its place could end an outer loop's body.
+    fn precedes_loop(&self, at: usize, after: usize, last: Kind) -> bool {
+        let name = self.text(at);
+        let governed = matches!(last, Kind::Punct(b')') | Kind::Word(Word::Else));
+        let is_pragma = name.contains("UNROLL") || name.contains("PRAGMA");
+        let is_loop = matches!(self.text(after), "for" | "while") || self.is_word(after, Word::Do);
+        is_loop && (is_pragma || (governed && self.visible.get(name).is_none()))
+    }
+
     fn is_arrow(&self, at: usize) -> bool {
         self.is(at, b'-') && self.is(at + 1, b'>')
     }
@@ -348,6 +361,10 @@ impl Masker<'_> {
         let scope = self.scope(at);
         let start = self.is_start(at, last);
         if scope == Scope::Body && start {
+            if self.may_blank(at) && self.precedes_loop(at, at + 1, last) {
+                self.drop(at, at);
+                return at + 1;
+            }
             if class != Some(Class::Type) && self.is_bare_statement(at) {
                 self.record_statement(at, None, false);
                 let range = self.bytes(at, at);
@@ -420,8 +437,9 @@ impl Masker<'_> {
             Kind::Word(Word::Class) => {
                 let named = self.is_name(at + 1);
                 let then = self.kind(at + 2);
-                return named
-                    && matches!(then, Kind::Punct(b'{' | b':' | b'<' | b';') | Kind::Word(Word::Trailer));
+                let ends =
+                    matches!(then, Kind::Punct(b'{' | b':' | b'<' | b';')) || self.text(at + 2) == "final";
+                return named && ends;
             }
             Kind::Punct(b')') | Kind::Word(Word::Trailer) if outer => {
                 return matches!(next, Kind::Punct(b'{' | b';' | b':'));

@@ -163,6 +163,7 @@ fn loop_macros_are_recorded_even_where_they_would_parse() {
     assert_eq!(found.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>(), ["i", "n"]);
     assert_eq!(&text[found.args[1].span.start as usize..found.args[1].span.end as usize], "n");
     assert!(!found.is_condition);
+    assert!(run("class A final { A(int x) { f(x); } };").loop_macros.is_empty());
     // `do { … } while (0)` ends in `while (…)` and opens nothing.
     let masked = run("#define TWICE(x) do { x; x; } while (0)\nvoid f() { TWICE(g());\n g(); }");
     assert!(masked.loop_macros.is_empty());
@@ -176,6 +177,15 @@ fn statements_as_macro_arguments_become_branches() {
     assert_eq!(squeeze("IF_TARGET(SM_80, (a();),    (c();));"), "void f() { if(1) {a();}else {c();} ; }");
     assert_eq!(squeeze("NV_IF_TARGET(NV_IS_HOST, (a();))"), "void f() { if(0) {a();} }");
     assert_eq!(squeeze("DISPATCH(t, ([&] { a(); }));"), "void f() { DISPATCH(t, ([&] { a(); })); }");
+}
+
+#[test]
+fn an_unroll_macro_leaves_the_loop_to_the_outer_one() {
+    let text =
+        "void f() { for (int i = 0; i < 4; ++i)\n  LIB_UNROLL\n  for (int j = 0; j < 4; ++j) g(i, j); }";
+    let masked = run(text);
+    assert_eq!(masked.text, text.replace("LIB_UNROLL", "          "));
+    assert!(masked.statement_macros.is_empty());
 }
 
 #[test]
