@@ -200,8 +200,8 @@ pub(super) struct Masker<'a> {
     pub(super) source: &'a str,
     pub(super) out: Vec<u8>,
     pub(super) tokens: Vec<Token>,
-    /// Tokens were removed since the last `compact`.
-    is_dirty: bool,
+    /// The indices of the tokens removed since the last `compact`.
+    removed: Vec<usize>,
     /// For a bracket, the index of its partner.
     pairs: Vec<u32>,
     scopes: Vec<Scope>,
@@ -232,7 +232,7 @@ impl<'a> Masker<'a> {
             tokens,
             visible,
             options,
-            is_dirty: false,
+            removed: Vec::new(),
             pairs: Vec::new(),
             scopes: Vec::new(),
             heads: Vec::new(),
@@ -246,27 +246,35 @@ impl<'a> Masker<'a> {
         masker
     }
 
-    /// Forgets removed tokens. Brackets are removed in pairs, so partners and scopes only move.
+    /// Forgets removed tokens. Brackets are removed in pairs, so partners and scopes only move: in runs, for few
+    /// tokens are removed.
     pub(super) fn compact(&mut self) {
-        if !std::mem::take(&mut self.is_dirty) {
+        let mut removed = std::mem::take(&mut self.removed);
+        if removed.is_empty() {
             return;
         }
-        let mut moved: Vec<u32> = Vec::with_capacity(self.tokens.len());
-        let (mut kept, mut first) = (0u32, false);
-        for token in &mut self.tokens {
-            moved.push(if token.kind == Kind::End { u32::MAX } else { kept });
-            first |= token.first;
-            if token.kind != Kind::End {
-                token.first = first;
-                first = false;
-                kept += 1;
+        removed.sort_unstable();
+        removed.dedup();
+        let length = self.tokens.len();
+        let mut moved: Vec<u32> = Vec::with_capacity(length);
+        let (mut from, mut kept, mut first) = (0, 0, false);
+        for at in removed.into_iter().chain([length]) {
+            let run = from..at;
+            moved.extend((kept as u32..).take(run.len()));
+            moved.push(u32::MAX);
+            if let Some(token) = self.tokens.get_mut(from).filter(|_| !run.is_empty()) {
+                token.first |= std::mem::take(&mut first);
             }
+            first |= self.tokens.get(at).is_some_and(|token| token.first);
+            self.tokens.copy_within(run.clone(), kept);
+            self.pairs.copy_within(run.clone(), kept);
+            self.scopes.copy_within(run.clone(), kept);
+            kept += run.len();
+            from = at + 1;
         }
-        let mut keep = moved.iter().map(|&to| to != u32::MAX);
-        self.pairs.retain(|_| keep.next().unwrap_or(false));
-        let mut keep = moved.iter().map(|&to| to != u32::MAX);
-        self.scopes.retain(|_| keep.next().unwrap_or(false));
-        self.tokens.retain(|token| token.kind != Kind::End);
+        self.tokens.truncate(kept);
+        self.pairs.truncate(kept);
+        self.scopes.truncate(kept);
         for pair in self.pairs.iter_mut().filter(|pair| **pair != u32::MAX) {
             *pair = moved.get(*pair as usize).copied().unwrap_or(u32::MAX);
         }
@@ -385,10 +393,11 @@ impl<'a> Masker<'a> {
 
     /// Blanks the tokens `from..=to` and forgets them.
     pub(super) fn drop(&mut self, from: usize, to: usize) {
-        self.is_dirty = true;
-        for token in self.tokens.get_mut(from..to + 1).unwrap_or_default() {
+        for at in from..=to {
+            let Some(token) = self.tokens.get_mut(at) else { return };
             if token.kind != Kind::End {
                 token.kind = Kind::End;
+                self.removed.push(at);
                 blank(&mut self.out, token.range());
             }
         }
