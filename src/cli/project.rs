@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::super::ir::ast::Gap;
 use super::super::source::{FileId, SourceFile, Sources, Span};
@@ -103,6 +104,9 @@ enum Content {
     Unreadable(String),
 }
 
+/// By absolute path; put into order at the end.
+type Contents = FxHashMap<PathBuf, Content>;
+
 /// Finds and reads everything that `args` name.
 pub fn load(shell: &mut Shell<'_>, args: &ProjectArgs, configs: &mut Configs) -> Result<Project, Failure> {
     let mut plan = Plan::default();
@@ -167,9 +171,10 @@ impl Plan {
         self.unreadable.extend(unreadable);
         self.walked.insert(root.to_owned());
         for file in files {
-            if !configs.of(&file)?.excludes(&file) {
-                self.files.insert(file, Role::Checked);
-            }
+            // What is excluded still informs.
+            let excluded = configs.of(&file)?.excludes(&file);
+            let role = self.files.entry(file).or_insert(Role::Context);
+            *role = if excluded { *role } else { Role::Checked };
         }
         Ok(())
     }
@@ -207,7 +212,7 @@ impl Plan {
                 Root::Tree(path) => (path, None),
                 Root::Directory(path) => (path, Some(1)),
             };
-            if self.walked.contains(path) {
+            if path.ancestors().any(|above| self.walked.contains(above)) {
                 continue;
             }
             for file in walk::directory(path, args.no_ignore, depth).0 {
@@ -224,7 +229,7 @@ impl Plan {
         }
     }
 
-    fn read(&self) -> BTreeMap<PathBuf, Content> {
+    fn read(&self) -> Contents {
         let read = |(path, role): (&PathBuf, &Role)| {
             let content = match &self.stdin {
                 Some((name, text)) if name == path => classify(path, text.clone(), *role),
@@ -237,12 +242,14 @@ impl Plan {
     }
 
     /// Follows quoted includes: a header of constants holds no device code and matters all the same.
-    fn includes(&mut self, contents: &mut BTreeMap<PathBuf, Content>, include_dirs: &[PathBuf]) {
+    fn includes(&mut self, contents: &mut Contents, include_dirs: &[PathBuf]) {
         let is_text = |(path, content): (&PathBuf, &Content)| match content {
             Content::Text(_) => Some(path.clone()),
             Content::Irrelevant | Content::Unreadable(_) => None,
         };
         let mut queue: Vec<PathBuf> = contents.iter().filter_map(is_text).collect();
+        // Which files are read does not depend on the order, unless the budget ends.
+        queue.sort();
         while let Some(file) = queue.pop() {
             let Some(Content::Text(text)) = contents.get(&file) else { continue };
             for name in quoted_includes(text) {
@@ -268,12 +275,14 @@ impl Plan {
         self,
         shell: &Shell<'_>,
         configs: &mut Configs,
-        mut contents: BTreeMap<PathBuf, Content>,
+        mut contents: Contents,
     ) -> Result<Project, Failure> {
         let mut project = Project { root: self.root(shell), cwd: shell.cwd.clone(), ..Project::default() };
         for (path, reason) in self.unreadable {
             contents.insert(path, Content::Unreadable(reason));
         }
+        let mut contents: Vec<(PathBuf, Content)> = contents.into_iter().collect();
+        contents.sort_by(|a, b| a.0.cmp(&b.0));
         for (path, content) in contents {
             let shown = match &self.stdin {
                 Some((name, _)) if *name == path && !path.exists() => path.file_name().map(PathBuf::from),

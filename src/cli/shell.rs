@@ -81,3 +81,43 @@ pub fn with_process<T>(run: impl FnOnce(&mut Shell<'_>) -> T) -> io::Result<T> {
     };
     Ok(run(&mut shell))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn color(terminal: bool, when: ColorWhen, variable: fn(&str) -> Option<OsString>) -> bool {
+        let (mut stdin, mut stdout, mut stderr) = (io::empty(), io::sink(), io::sink());
+        let cwd = PathBuf::from("/");
+        let streams = (&mut stdin, &mut stdout, &mut stderr);
+        let shell = Shell { cwd, stdin: streams.0, stdout: streams.1, stderr: streams.2, terminal, variable };
+        shell.color(when)
+    }
+
+    fn one(name: &str, wanted: &str, value: &str) -> Option<OsString> {
+        (name == wanted).then(|| value.into())
+    }
+
+    #[test]
+    fn the_option_goes_first_then_the_environment_then_the_terminal() {
+        use ColorWhen::{Always, Auto, Never};
+        assert!(color(true, Auto, |_| None));
+        assert!(!color(false, Auto, |_| None));
+        assert!(color(false, Always, |name| one(name, "NO_COLOR", "1")));
+        assert!(!color(true, Never, |name| one(name, "FORCE_COLOR", "1")));
+        assert!(!color(true, Auto, |name| one(name, "NO_COLOR", "1")));
+        assert!(color(true, Auto, |name| one(name, "NO_COLOR", "")));
+        assert!(color(false, Auto, |name| one(name, "FORCE_COLOR", "1")));
+        assert!(!color(false, Auto, |name| one(name, "FORCE_COLOR", "0")));
+        assert!(color(false, Auto, |name| one(name, "CLICOLOR_FORCE", "1")));
+        assert!(!color(true, Auto, |name| one(name, "CLICOLOR", "0")));
+        assert!(!color(true, Auto, |name| one(name, "TERM", "dumb")));
+    }
+
+    #[test]
+    fn paths_are_normal() {
+        assert_eq!(normalize(Path::new("/a/./b/../c")), Path::new("/a/c"));
+        assert_eq!(normalize(Path::new("/../a")), Path::new("/a"));
+        assert_eq!(normalize(Path::new("../a/..")), Path::new(".."));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod build;
 mod cli;
+mod cmd;
 mod packages;
 mod mask;
 mod memory;

@@ -123,3 +123,16 @@ fn statistics_count_by_rule() {
     let ran = world.run(&["k.cu", "--statistics"]);
     assert_eq!(ran.out, "2  bank-conflict  a made-up rule\n1  uncoalesced-access  a made-up rule\n");
 }
+
+#[test]
+fn excluded_files_inform_in_every_run() {
+    let world = World::new(&[
+        ("src/k.cu", STRIDED),
+        ("gen/main.cu", STRIDED),
+        ("cudalint.toml", "root = true\nexclude = [\"gen/\"]\n"),
+    ]);
+    let all = world.run(&[CONCISE]);
+    assert!(all.out.contains("among 2 files") && all.found().len() == 1, "{}", all.out);
+    assert_eq!(world.run(&[CONCISE, "src/k.cu", "gen/main.cu", "--force-exclude"]).out, all.out);
+    assert_eq!(world.run_in("src", "", &[CONCISE]).out, all.out.replace("src/", ""));
+}

@@ -1,0 +1,2 @@
+// cudalint: allow(no-such-rule)
+__global__ void k() {}
