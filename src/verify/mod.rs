@@ -19,12 +19,14 @@ mod library;
 mod parent;
 pub mod recorder;
 pub mod sass;
+mod slice;
 
 use std::fmt::Write as _;
 
 pub use child::main as child_main;
 pub use library::{Availability, availability};
 pub use parent::Launcher;
+pub use slice::slice;
 
 use job::{Job, Run, Verification};
 

@@ -1,0 +1,310 @@
+//! Cuts a kernel and what it reaches out of a project: one translation unit that NVRTC compiles.
+//!
+//! ```text
+//! file + what it includes -> declarations in order -> those the kernel's names reach -> text with #line directives
+//! ```
+//!
+//! NVRTC has no host headers and refuses host functions, so a `.cu` file as it lies on disk does not compile. Kept are the
+//! declarations whose names the kernel's text reaches (through types, constants, macros, other device functions), every
+//! macro and `#if`, and CUDA's own device headers; dropped are host functions, host members of classes, other headers.
+//! Kept text stands in its own line and column, so that the machine code's line table speaks of the project's files.
+
+mod items;
+mod prelude;
+mod tokens;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::source::{FileId, Sources};
+use items::{Item, Macros, Role, directive_named, items};
+
+/// One translation unit for `kernel`, as `file` with what it includes defines it. `kernel` may be a name
+/// expression (`ns::k<float>`); only its last plain name counts. The error says what is in the way.
+pub fn slice(sources: &Sources, file: FileId, kernel: &str) -> Result<String, String> {
+    let plain = kernel.split('<').next().unwrap_or_default();
+    let plain = plain.rsplit("::").next().unwrap_or_default().trim();
+    let order = included(sources, file);
+    let mut macros = Macros::default();
+    for &(id, _) in &order {
+        for token in tokens::tokens(&sources.get(id).text) {
+            if token.kind == tokens::Kind::Directive {
+                macros.define(token.text);
+            }
+        }
+    }
+    let mut files = FxHashMap::default();
+    for &(id, _) in &order {
+        let found = items(&sources.get(id).text, &macros)
+            .map_err(|why| format!("{}: {why}", sources.path(id).display()))?;
+        files.insert(id, found);
+    }
+    let project = Project { sources, macros, files };
+    let kept = project.reached(&order, plain)?;
+    Ok(project.text(file, &kept))
+}
+
+/// Files in the order in which including first reaches them, with the including file.
+fn included(sources: &Sources, root: FileId) -> Vec<(FileId, Option<FileId>)> {
+    let mut order = vec![(root, None)];
+    let mut seen = FxHashSet::from_iter([root]);
+    let mut at = 0;
+    while let Some(&(id, _)) = order.get(at) {
+        for token in tokens::tokens(&sources.get(id).text) {
+            if let Some(path) = include_path(token.text)
+                && let Some(found) = resolve(sources, id, path)
+                && seen.insert(found)
+            {
+                order.push((found, Some(id)));
+            }
+        }
+        at += 1;
+    }
+    order
+}
+
+/// The path of an `#include` line.
+fn include_path(directive: &str) -> Option<&str> {
+    let rest = directive_named(directive, "include")?.trim();
+    let inner = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
+    inner.or_else(|| rest.strip_prefix('<').and_then(|rest| rest.split('>').next()))
+}
+
+/// The project's file that an `#include` in `from` means: beside it, or the only one whose path ends so.
+fn resolve(sources: &Sources, from: FileId, path: &str) -> Option<FileId> {
+    let beside = normal(&sources.path(from).parent().unwrap_or(Path::new("")).join(path));
+    if let Some(found) = sources.ids().find(|&id| normal(sources.path(id)) == beside) {
+        return Some(found);
+    }
+    let wanted: PathBuf =
+        Path::new(path).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    let mut fits = sources.ids().filter(|&id| sources.path(id).ends_with(&wanted));
+    let first = fits.next()?;
+    fits.next().is_none().then_some(first)
+}
+
+fn normal(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if parts.file_name().is_some() => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+struct Project<'a> {
+    sources: &'a Sources,
+    macros: Macros<'a>,
+    files: FxHashMap<FileId, Vec<Item<'a>>>,
+}
+
+type Place = (FileId, usize);
+
+impl<'a> Project<'a> {
+    fn item(&self, (file, index): Place) -> Option<&Item<'a>> {
+        self.files.get(&file)?.get(index)
+    }
+
+    /// The declarations that the kernel needs, itself included.
+    fn reached(&self, order: &[(FileId, Option<FileId>)], kernel: &str) -> Result<FxHashSet<Place>, String> {
+        let mut by_name: FxHashMap<&str, Vec<Place>> = FxHashMap::default();
+        let mut roots = Vec::new();
+        for &(file, _) in order {
+            for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
+                let declared = matches!(
+                    item.role,
+                    Role::Function | Role::Type | Role::Alias | Role::Variable | Role::MacroCall
+                );
+                if !declared || !item.device {
+                    continue;
+                }
+                for name in &item.names {
+                    by_name.entry(name).or_default().push((file, index));
+                }
+                if item.kernel && item.names.first() == Some(&kernel) {
+                    roots.push((file, index));
+                }
+            }
+        }
+        if roots.is_empty() {
+            // A macro may stand for the kernel's whole definition.
+            let calls = by_name.get(kernel).into_iter().flatten().copied();
+            roots.extend(calls.filter(|&place| self.item(place).is_some_and(|i| i.role == Role::MacroCall)));
+        }
+        if roots.is_empty() {
+            return Err(format!("no definition of kernel `{kernel}` was found"));
+        }
+        let mut kept: FxHashSet<Place> = roots.iter().copied().collect();
+        let mut todo: VecDeque<Place> = roots.into();
+        let mut known: FxHashSet<&str> = FxHashSet::default();
+        while let Some(place) = todo.pop_front() {
+            let mut words: Vec<&str> = self.item(place).map(|item| item.uses.clone()).unwrap_or_default();
+            while let Some(word) = words.pop() {
+                if !known.insert(word) {
+                    continue;
+                }
+                words.extend(self.macros.body(word).unwrap_or_default());
+                for &next in by_name.get(word).into_iter().flatten() {
+                    if kept.insert(next) {
+                        todo.push_back(next);
+                    }
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn text(&self, root: FileId, kept: &FxHashSet<Place>) -> String {
+        let mut uses: FxHashSet<&str> = FxHashSet::default();
+        for &place in kept {
+            uses.extend(self.item(place).into_iter().flat_map(|item| item.uses.iter().copied()));
+        }
+        for word in uses.clone() {
+            uses.extend(self.macros.body(word).unwrap_or_default());
+        }
+        let namespaces: FxHashSet<&str> = self
+            .files
+            .values()
+            .flatten()
+            .filter(|item| item.role == Role::Open)
+            .flat_map(|item| item.names.iter().copied())
+            .collect();
+        let mut writer = Writer { out: prelude::text(&uses), at: None };
+        let mut seen = FxHashSet::default();
+        self.write(root, kept, &namespaces, &mut seen, &mut writer);
+        writer.out.push('\n');
+        writer.out
+    }
+
+    fn write(
+        &self,
+        file: FileId,
+        kept: &FxHashSet<Place>,
+        namespaces: &FxHashSet<&str>,
+        seen: &mut FxHashSet<FileId>,
+        writer: &mut Writer,
+    ) {
+        if !seen.insert(file) {
+            return;
+        }
+        for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
+            let text = self.sources.get(file).text.get(item.range.clone()).unwrap_or_default();
+            match item.role {
+                Role::Directive => match include_path(text) {
+                    Some(path) => match resolve(self.sources, file, path) {
+                        Some(inner) => self.write(inner, kept, namespaces, seen, writer),
+                        None if prelude::is_device_header(path) => {
+                            writer.put(self.sources, file, item.range.clone(), &[]);
+                        }
+                        None => {}
+                    },
+                    None if directive_named(text, "error").is_some() => {}
+                    None if text.contains("once") && directive_named(text, "pragma").is_some() => {}
+                    None => writer.put(self.sources, file, item.range.clone(), &[]),
+                },
+                Role::Open | Role::Close => writer.put(self.sources, file, item.range.clone(), &[]),
+                Role::Using => {
+                    let last = item.uses.iter().find(|word| !["using", "namespace"].contains(word));
+                    if last.is_some_and(|name| namespaces.contains(name) || prelude::NAMESPACES.contains(name)) {
+                        writer.put(self.sources, file, item.range.clone(), &[]);
+                    }
+                }
+                Role::Function | Role::Type | Role::Alias | Role::Variable | Role::MacroCall => {
+                    if kept.contains(&(file, index)) {
+                        writer.put(self.sources, file, item.range.clone(), &item.host);
+                    }
+                }
+                Role::Dropped => {}
+            }
+        }
+    }
+}
+
+/// Puts pieces of files where their lines and columns are kept.
+struct Writer {
+    out: String,
+    /// The file and the end of what was put last.
+    at: Option<(FileId, usize)>,
+}
+
+impl Writer {
+    fn put(&mut self, sources: &Sources, file: FileId, range: Range<usize>, blank: &[Range<usize>]) {
+        let source = sources.get(file);
+        let gap = match self.at {
+            Some((last, end)) if last == file => source.text.get(end..range.start),
+            _ => None,
+        };
+        match gap {
+            // On the line of what was put before it: only its column is to be kept.
+            Some(gap) if !gap.contains('\n') => self.out.push_str(&spaces(gap)),
+            _ => {
+                let line = source.line(range.start as u32);
+                let path = source.path.display().to_string().replace('\\', "/").replace('"', "");
+                self.out.push_str(&format!("\n#line {line} \"{path}\"\n"));
+                let begin = source.line_range(line).start;
+                self.out.push_str(&spaces(source.text.get(begin..range.start).unwrap_or_default()));
+            }
+        }
+        let mut at = range.start;
+        for host in blank {
+            self.out.push_str(source.text.get(at..host.start).unwrap_or_default());
+            self.out.push_str(&spaces(source.text.get(host.clone()).unwrap_or_default()));
+            at = host.end;
+        }
+        self.out.push_str(source.text.get(at..range.end).unwrap_or_default());
+        self.at = Some((file, range.end));
+    }
+}
+
+/// White space of the same length in bytes with the same line ends.
+fn spaces(text: &str) -> String {
+    text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::SourceFile;
+
+    fn project(files: &[(&str, &str)]) -> Sources {
+        let mut sources = Sources::default();
+        for (path, text) in files {
+            sources.add(SourceFile::new(*path, (*text).to_owned()));
+        }
+        sources
+    }
+
+    #[test]
+    fn keeps_what_the_kernel_reaches_and_drops_host_code() {
+        let header = "#pragma once\n#include <vector>\nstruct P { P(std::vector<int> v); float* p; };\n\
+                      inline void host() {}\n__device__ float twice(float x) { return 2 * x; }\n";
+        let main = "#include \"h.cuh\"\n#define N 4\nconst int unused = 3;\n\
+                    __global__ void k(P a) { a.p[N] = twice(1); }\n__global__ void other() {}\n\
+                    int main() { k<<<1, 1>>>({}); }\n";
+        let sources = project(&[("src/h.cuh", header), ("src/a.cu", main)]);
+        let file = sources.ids().nth(1).expect("two files");
+        let text = slice(&sources, file, "k").expect("a slice");
+        for kept in ["struct P {", "float* p;", "twice(float x)", "#define N 4", "__global__ void k(P a)"] {
+            assert!(text.contains(kept), "`{kept}` is missing in\n{text}");
+        }
+        for dropped in ["vector", "host()", "unused", "other", "main"] {
+            assert!(!text.contains(dropped), "`{dropped}` is left in\n{text}");
+        }
+        assert!(text.contains("#line 4 \"src/a.cu\"\n__global__ void k"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_kernel_is_a_reason() {
+        let sources = project(&[("a.cu", "__global__ void k() {}\n")]);
+        let file = sources.ids().next().expect("one file");
+        assert_eq!(slice(&sources, file, "x"), Err("no definition of kernel `x` was found".to_owned()));
+    }
+}
