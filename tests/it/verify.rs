@@ -112,3 +112,18 @@ fn without_a_driver_a_job_is_not_run() {
     let (run, _) = verify::verify(&Job { kernel: "k".to_owned(), ..Job::default() }, &launcher);
     assert!(run.failure.as_deref().is_some_and(|failure| failure.contains("libcuda.so.1")), "{run:?}");
 }
+
+/// Every kernel of the fixture compiles as a slice of its own.
+#[test]
+fn slices_compile() {
+    let Some(()) = nvrtc() else { return };
+    let mut sources = cudalint::source::Sources::default();
+    let file = sources.add(cudalint::source::SourceFile::new("kernels.cu", KERNELS.to_owned()));
+    for kernel in ["strides", "structs", "whole_structs", "view::column<double, 2>", "transpose", "hangs"] {
+        let source = verify::slice(&sources, file, kernel).unwrap_or_else(|why| panic!("{kernel}: {why}"));
+        let request = Request { source: &source, kernel, arch: 90, ..Request::default() };
+        if let Err(log) = compile::nvrtc(&request) {
+            panic!("{kernel}: {log}\n{source}");
+        }
+    }
+}

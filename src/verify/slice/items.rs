@@ -73,7 +73,9 @@ impl<'a> Macros<'a> {
     fn leads_to(&self, word: &str, wanted: &[&str], depth: u32) -> bool {
         wanted.contains(&word)
             || depth > 0
-                && self.body(word).is_some_and(|words| words.iter().any(|w| self.leads_to(w, wanted, depth - 1)))
+                && self
+                    .body(word)
+                    .is_some_and(|words| words.iter().any(|w| self.leads_to(w, wanted, depth - 1)))
     }
 }
 
@@ -81,6 +83,11 @@ impl<'a> Macros<'a> {
 pub fn directive_named<'a>(directive: &'a str, name: &str) -> Option<&'a str> {
     let rest = directive.trim_start().strip_prefix('#')?.trim_start().strip_prefix(name)?;
     (!rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')).then_some(rest)
+}
+
+/// Whether a directive begins another branch of an `#if`.
+fn is_branch(directive: &str) -> bool {
+    ["else", "elif", "elifdef", "elifndef"].iter().any(|name| directive_named(directive, name).is_some())
 }
 
 /// The declarations of a file in order; the error says where brackets do not balance.
@@ -184,33 +191,41 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// The token after the bracket that closes the one at `open`; branches of an `#if` count once.
+    /// The token after the bracket that closes the one at `open`; of the branches of an `#if` the first counts.
     fn closed(&self, open: usize) -> Option<usize> {
         let mut depth = 0i32;
-        let mut branches = Vec::new();
-        for (at, token) in self.tokens.iter().enumerate().skip(open) {
+        let mut at = open;
+        loop {
+            let token = self.tokens.get(at)?;
+            at += 1;
             match token.text {
                 _ if token.kind == Kind::Literal => {}
                 "(" | "[" | "{" => depth += 1,
                 ")" | "]" | "}" => {
                     depth -= 1;
                     if depth <= 0 {
-                        return Some(at + 1);
+                        return Some(at);
                     }
                 }
-                text if token.kind == Kind::Directive => {
-                    if directive_named(text, "endif").is_some() {
-                        branches.pop();
-                    } else if directive_named(text, "else").is_some() || directive_named(text, "elif").is_some() {
-                        depth = branches.last().copied().unwrap_or(depth);
-                    } else if ["if", "ifdef", "ifndef"].iter().any(|name| directive_named(text, name).is_some()) {
-                        branches.push(depth);
-                    }
-                }
+                text if token.kind == Kind::Directive && is_branch(text) => at = self.after_endif(at)?,
                 _ => {}
             }
         }
-        None
+    }
+
+    /// The token after the `#endif` that ends the `#if` in whose branch `at` lies.
+    fn after_endif(&self, mut at: usize) -> Option<usize> {
+        let mut depth = 1;
+        while depth > 0 {
+            let token = self.tokens.get(at)?;
+            if token.kind == Kind::Directive {
+                let opens =
+                    ["if", "ifdef", "ifndef"].iter().any(|name| directive_named(token.text, name).is_some());
+                depth += i32::from(opens) - i32::from(directive_named(token.text, "endif").is_some());
+            }
+            at += 1;
+        }
+        Some(at)
     }
 
     /// The token after `<…>` at `open`.
@@ -254,6 +269,7 @@ impl<'a> Reader<'_, 'a> {
             let token = self.tokens.get(at)?;
             match token.text {
                 _ if token.kind == Kind::Literal => at += 1,
+                text if token.kind == Kind::Directive && is_branch(text) => at = self.after_endif(at + 1)?,
                 ";" => return Some(at + 1),
                 "=" => {
                     seen_equals = true;
@@ -289,7 +305,8 @@ impl<'a> Reader<'_, 'a> {
     /// Whether a macro call at the start of a declaration is all of it: nothing of a declaration follows on its line.
     fn macro_call_ends(&self, name: usize, end: usize) -> bool {
         let Some(word) = self.word(name) else { return false };
-        let shouts = word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+        let shouts =
+            word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
         if !shouts && !self.macros.takes_arguments(word) || ATTRIBUTES.contains(&word) {
             return false;
         }
@@ -346,7 +363,9 @@ impl<'a> Reader<'_, 'a> {
             Some("namespace") => Role::Using,
             Some("using") if self.is(head + 1, "namespace") => Role::Using,
             Some("typedef" | "using") => Role::Alias,
-            _ if self.is(head + 1, "(") && self.macro_call_ends(head, self.closed(head + 1).unwrap_or(end)) => {
+            _ if self.is(head + 1, "(")
+                && self.macro_call_ends(head, self.closed(head + 1).unwrap_or(end)) =>
+            {
                 Role::MacroCall
             }
             _ if self.defines_type(head) => Role::Type,
@@ -406,14 +425,15 @@ impl<'a> Reader<'_, 'a> {
         let body = (group..end).find(|&at| self.is(at, "{")).unwrap_or(end);
         let words: Vec<&str> = (head..body).filter_map(|at| self.word(at)).collect();
         item.kernel = words.iter().any(|word| self.macros.leads_to(word, &["__global__"], 4));
-        item.device = words
-            .iter()
-            .any(|word| self.macros.leads_to(word, &DEVICE, 4) || *word == "constexpr" || *word == "consteval");
+        item.device = words.iter().any(|word| {
+            self.macros.leads_to(word, &DEVICE, 4) || *word == "constexpr" || *word == "consteval"
+        });
         // The name's own path, or for an operator whatever types it is about.
         let operator = (head..group).any(|at| self.is(at, "operator"));
         let closed = self.closed(group).unwrap_or(end);
         if operator {
-            item.names = (head..closed).filter_map(|at| self.word(at)).filter(|word| !is_keyword(word)).collect();
+            item.names =
+                (head..closed).filter_map(|at| self.word(at)).filter(|word| !is_keyword(word)).collect();
             return;
         }
         let mut at = group;
@@ -524,8 +544,13 @@ impl<'a> Reader<'_, 'a> {
             item.names.extend(named);
             return;
         }
-        for at in head..end {
-            let Some(word) = self.word(at) else { continue };
+        let mut at = head;
+        while at < end {
+            at += 1;
+            if self.is(at, "{") {
+                at = self.closed(at).unwrap_or(end) - 1;
+            }
+            let Some(word) = self.word(at).filter(|_| at < end) else { continue };
             let pointer = at > head && self.is(at - 1, "*") && self.is(at + 1, ")");
             let tag = at > head && self.word(at - 1).is_some_and(|before| TYPES.contains(&before));
             if [";", ",", "["].iter().any(|mark| self.is(at + 1, mark)) || pointer || tag {
@@ -538,9 +563,8 @@ impl<'a> Reader<'_, 'a> {
         const DATA: [&str; 6] =
             ["__device__", "__constant__", "__shared__", "__managed__", "const", "constexpr"];
         let first = (head..end).find(|&at| self.is(at, "=") || self.is(at, "{")).unwrap_or(end);
-        item.device = (head..first)
-            .filter_map(|at| self.word(at))
-            .any(|word| self.macros.leads_to(word, &DATA, 4));
+        item.device =
+            (head..first).filter_map(|at| self.word(at)).any(|word| self.macros.leads_to(word, &DATA, 4));
         for at in head..end {
             let ends = ["=", ";", ",", "[", "{", "("].iter().any(|mark| self.is(at + 1, mark));
             if ends && (at < first || self.is(at.saturating_sub(1), ",")) {
@@ -558,9 +582,36 @@ fn head_of(item: &Item, tokens: &[Token]) -> usize {
 /// Words too common to say what an operator is about.
 fn is_keyword(word: &str) -> bool {
     const WORDS: [&str; 30] = [
-        "operator", "const", "constexpr", "inline", "static", "__device__", "__host__", "__forceinline__", "void",
-        "bool", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "auto", "template",
-        "typename", "class", "struct", "friend", "noexcept", "a", "b", "x", "y", "lhs",
+        "operator",
+        "const",
+        "constexpr",
+        "inline",
+        "static",
+        "__device__",
+        "__host__",
+        "__forceinline__",
+        "void",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "unsigned",
+        "signed",
+        "float",
+        "double",
+        "auto",
+        "template",
+        "typename",
+        "class",
+        "struct",
+        "friend",
+        "noexcept",
+        "a",
+        "b",
+        "x",
+        "y",
+        "lhs",
     ];
     WORDS.contains(&word)
 }
@@ -587,10 +638,10 @@ mod tests {
         assert_eq!(one("enum { ONE, TWO = 2 };"), (Role::Type, vec!["ONE", "TWO"]));
         assert_eq!(one("using T = float;"), (Role::Alias, vec!["T"]));
         assert_eq!(one("__constant__ float c[4] = {1, 2};"), (Role::Variable, vec!["c"]));
-        assert_eq!(one("template <class T, int N = 4> __global__ void __launch_bounds__(N) k(T* p) {}"), (
-            Role::Function,
-            vec!["k"]
-        ));
+        assert_eq!(
+            one("template <class T, int N = 4> __global__ void __launch_bounds__(N) k(T* p) {}"),
+            (Role::Function, vec!["k"])
+        );
         assert_eq!(one("template <> __device__ float f<float>(int x);"), (Role::Function, vec!["f"]));
         assert_eq!(one("__device__ int S::g() const { return 1; }"), (Role::Function, vec!["g", "S"]));
         assert_eq!(one("struct X make() { return X{1}; }"), (Role::Function, vec!["make"]));
@@ -600,7 +651,8 @@ mod tests {
 
     #[test]
     fn scopes_macros_and_host_code() {
-        let text = "namespace n {\n#define HD __host__ __device__\nHD int f(int a) { return a; }\nvoid g() {}\n}\n";
+        let text =
+            "namespace n {\n#define HD __host__ __device__\nHD int f(int a) { return a; }\nvoid g() {}\n}\n";
         let mut macros = Macros::default();
         macros.define("#define HD __host__ __device__");
         let found = items(text, &macros).expect("balanced");
@@ -612,17 +664,18 @@ mod tests {
 
     #[test]
     fn a_macro_call_without_semicolon_is_one_item() {
-        let found = summary("#define MAKE(T) __global__ void k_##T(T* p) {}\nMAKE(float)\nMAKE(int)\nint x;\n");
-        assert_eq!(found.iter().map(|(role, _)| *role).collect::<Vec<_>>(), [
-            Role::MacroCall,
-            Role::MacroCall,
-            Role::Variable
-        ]);
+        let found =
+            summary("#define MAKE(T) __global__ void k_##T(T* p) {}\nMAKE(float)\nMAKE(int)\nint x;\n");
+        assert_eq!(
+            found.iter().map(|(role, _)| *role).collect::<Vec<_>>(),
+            [Role::MacroCall, Role::MacroCall, Role::Variable]
+        );
     }
 
     #[test]
     fn host_members_are_found() {
-        let text = "struct S { S(int n) : v(n) {} __device__ int get() { return v; } int v; S() = default; };";
+        let text =
+            "struct S { S(int n) : v(n) {} __device__ int get() { return v; } int v; S() = default; };";
         let found = items(text, &Macros::default()).expect("balanced");
         let host: Vec<&str> = found[0].host.iter().map(|range| &text[range.clone()]).collect();
         assert_eq!(host, ["S(int n) : v(n) {}"]);

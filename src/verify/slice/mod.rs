@@ -213,16 +213,20 @@ impl<'a> Project<'a> {
                 Role::Open | Role::Close => writer.put(self.sources, file, item.range.clone(), &[]),
                 Role::Using => {
                     let last = item.uses.iter().find(|word| !["using", "namespace"].contains(word));
-                    if last.is_some_and(|name| namespaces.contains(name) || prelude::NAMESPACES.contains(name)) {
+                    if last
+                        .is_some_and(|name| namespaces.contains(name) || prelude::NAMESPACES.contains(name))
+                    {
                         writer.put(self.sources, file, item.range.clone(), &[]);
                     }
                 }
                 Role::Function | Role::Type | Role::Alias | Role::Variable | Role::MacroCall => {
                     if kept.contains(&(file, index)) {
                         writer.put(self.sources, file, item.range.clone(), &item.host);
+                    } else {
+                        writer.put_directives(self.sources, file, item.range.clone());
                     }
                 }
-                Role::Dropped => {}
+                Role::Dropped => writer.put_directives(self.sources, file, item.range.clone()),
             }
         }
     }
@@ -256,12 +260,35 @@ impl Writer {
         let mut at = range.start;
         for host in blank {
             self.out.push_str(source.text.get(at..host.start).unwrap_or_default());
-            self.out.push_str(&spaces(source.text.get(host.clone()).unwrap_or_default()));
+            self.out.push_str(&only_directives(source.text.get(host.clone()).unwrap_or_default()));
             at = host.end;
         }
         self.out.push_str(source.text.get(at..range.end).unwrap_or_default());
         self.at = Some((file, range.end));
     }
+
+    /// Of what is left out, the conditions: their other ends may lie outside it.
+    fn put_directives(&mut self, sources: &Sources, file: FileId, range: Range<usize>) {
+        let text = sources.get(file).text.get(range.clone()).unwrap_or_default();
+        for token in tokens::tokens(text).iter().filter(|token| token.kind == tokens::Kind::Directive) {
+            if include_path(token.text).is_none() {
+                self.put(sources, file, range.start + token.start..range.start + token.end(), &[]);
+            }
+        }
+    }
+}
+
+/// The text with all but its preprocessor lines blanked.
+fn only_directives(text: &str) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for token in tokens::tokens(text).iter().filter(|token| token.kind == tokens::Kind::Directive) {
+        out.push_str(&spaces(text.get(at..token.start).unwrap_or_default()));
+        out.push_str(token.text);
+        at = token.end();
+    }
+    out.push_str(&spaces(text.get(at..).unwrap_or_default()));
+    out
 }
 
 /// White space of the same length in bytes with the same line ends.
