@@ -12,7 +12,7 @@ use super::library;
 #[derive(Clone, Debug, Default)]
 pub struct Request<'a> {
     pub source: &'a str,
-    /// A name expression, `k<float, 16>`.
+    /// A name expression, `k<float, 16>`. Empty: nothing is instantiated and no name found.
     pub kernel: &'a str,
     /// 90 for `sm_90`.
     pub arch: u32,
@@ -87,11 +87,15 @@ unsafe fn compile(
     };
     // SAFETY: the caller's promise; every pointer is to a live local of the size NVRTC asked for.
     unsafe {
-        sys::nvrtcAddNameExpression(program, kernel.as_ptr()).result().map_err(say("name expression"))?;
+        if !kernel.is_empty() {
+            sys::nvrtcAddNameExpression(program, kernel.as_ptr()).result().map_err(say("name expression"))?;
+        }
         result::compile_program(program, options).map_err(say("compile"))?;
-        let mut lowered: *const c_char = std::ptr::null();
-        let status = sys::nvrtcGetLoweredName(program, kernel.as_ptr(), &mut lowered);
-        status.result().map_err(say("lowered name"))?;
+        let mut lowered: *const c_char = c"".as_ptr();
+        if !kernel.is_empty() {
+            let status = sys::nvrtcGetLoweredName(program, kernel.as_ptr(), &mut lowered);
+            status.result().map_err(say("lowered name"))?;
+        }
         if lowered.is_null() {
             return Err("NVRTC gave no name for the kernel".to_owned());
         }

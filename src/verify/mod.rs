@@ -26,7 +26,7 @@ use std::fmt::Write as _;
 pub use child::main as child_main;
 pub use library::{Availability, availability};
 pub use parent::Launcher;
-pub use slice::slice;
+pub use slice::{Slicer, kernels};
 
 use job::{Job, Run, Verification};
 

@@ -22,48 +22,104 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::source::{FileId, Sources};
 use items::{Item, Macros, Role, directive_named, items};
 
-/// One translation unit for `kernel`, as `file` with what it includes defines it. `kernel` may be a name
-/// expression (`ns::k<float>`); only its last plain name counts. The error says what is in the way.
-pub fn slice(sources: &Sources, file: FileId, kernel: &str) -> Result<String, String> {
-    let plain = kernel.split('<').next().unwrap_or_default();
-    let plain = plain.rsplit("::").next().unwrap_or_default().trim();
-    let order = included(sources, file);
-    let mut macros = Macros::default();
-    for &(id, _) in &order {
-        for token in tokens::tokens(&sources.get(id).text) {
-            if token.kind == tokens::Kind::Directive {
-                macros.define(token.text);
-            }
-        }
-    }
-    let mut files = FxHashMap::default();
-    for &(id, _) in &order {
-        let found = items(&sources.get(id).text, &macros)
-            .map_err(|why| format!("{}: {why}", sources.path(id).display()))?;
-        files.insert(id, found);
-    }
-    let project = Project { sources, macros, files };
-    let kept = project.reached(&order, plain)?;
-    Ok(project.text(file, &kept))
+/// Cuts kernels out of one project; finds once which file includes which.
+#[derive(Debug)]
+pub struct Slicer<'a> {
+    sources: &'a Sources,
+    /// For each file the project files that it includes, by the path written.
+    includes: Vec<Vec<(&'a str, FileId)>>,
 }
 
-/// Files in the order in which including first reaches them, with the including file.
-fn included(sources: &Sources, root: FileId) -> Vec<(FileId, Option<FileId>)> {
-    let mut order = vec![(root, None)];
-    let mut seen = FxHashSet::from_iter([root]);
-    let mut at = 0;
-    while let Some(&(id, _)) = order.get(at) {
-        for token in tokens::tokens(&sources.get(id).text) {
-            if let Some(path) = include_path(token.text)
-                && let Some(found) = resolve(sources, id, path)
-                && seen.insert(found)
-            {
-                order.push((found, Some(id)));
+impl<'a> Slicer<'a> {
+    pub fn new(sources: &'a Sources) -> Slicer<'a> {
+        let mut by_name: FxHashMap<&std::ffi::OsStr, Vec<FileId>> = FxHashMap::default();
+        for id in sources.ids() {
+            if let Some(name) = sources.path(id).file_name() {
+                by_name.entry(name).or_default().push(id);
             }
         }
-        at += 1;
+        let includes = sources.ids().map(|id| {
+            let paths =
+                tokens::tokens(&sources.get(id).text).into_iter().filter_map(|t| include_path(t.text));
+            paths.filter_map(|path| Some((path, resolve(sources, &by_name, id, path)?))).collect()
+        });
+        Slicer { sources, includes: includes.collect() }
     }
-    order
+
+    /// One translation unit for `kernel`, as `file` with what it includes (or the first file that includes it)
+    /// defines it. `kernel` may be a name expression (`ns::k<float>`); only its last plain name counts. The error
+    /// says what is in the way.
+    pub fn slice(&self, file: FileId, kernel: &str) -> Result<String, String> {
+        let plain = kernel.split('<').next().unwrap_or_default();
+        let plain = plain.rsplit("::").next().unwrap_or_default().trim();
+        let root = self.root(file);
+        let order = self.included(root);
+        let mut macros = Macros::default();
+        for &id in &order {
+            for token in tokens::tokens(&self.sources.get(id).text) {
+                if token.kind == tokens::Kind::Directive {
+                    macros.define(token.text);
+                }
+            }
+        }
+        let mut files = FxHashMap::default();
+        for &id in &order {
+            let found = items(&self.sources.get(id).text, &macros)
+                .map_err(|why| format!("{}: {why}", self.sources.path(id).display()))?;
+            files.insert(id, found);
+        }
+        let project = Project { slicer: self, macros, files };
+        let kept = project.reached(&order, plain)?;
+        Ok(project.text(root, &kept))
+    }
+
+    fn included_by(&self, file: FileId) -> &[(&'a str, FileId)] {
+        self.includes.get(file.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first file that includes `file`, directly or not, and that none includes; `file` itself where none does.
+    fn root(&self, file: FileId) -> FileId {
+        let mut root = file;
+        let mut seen = FxHashSet::from_iter([file]);
+        let includer = |of: FileId| {
+            self.sources.ids().find(|&id| self.included_by(id).iter().any(|&(_, inner)| inner == of))
+        };
+        while let Some(outer) = includer(root).filter(|&outer| seen.insert(outer)) {
+            root = outer;
+        }
+        root
+    }
+
+    /// `root` and the files it includes, directly or not.
+    fn included(&self, root: FileId) -> Vec<FileId> {
+        let mut order = vec![root];
+        let mut seen = FxHashSet::from_iter([root]);
+        let mut at = 0;
+        while let Some(&id) = order.get(at) {
+            order.extend(
+                self.included_by(id).iter().map(|&(_, inner)| inner).filter(|&inner| seen.insert(inner)),
+            );
+            at += 1;
+        }
+        order
+    }
+}
+
+/// The plain names of the kernels that a file defines, in order.
+pub fn kernels(sources: &Sources, file: FileId) -> Vec<String> {
+    let text = &sources.get(file).text;
+    let mut macros = Macros::default();
+    for token in tokens::tokens(text) {
+        if token.kind == tokens::Kind::Directive {
+            macros.define(token.text);
+        }
+    }
+    let found = items(text, &macros).unwrap_or_default().into_iter();
+    let kernels = found.filter(|item| item.role == Role::Function && item.kernel);
+    let mut names: Vec<String> =
+        kernels.filter_map(|item| item.names.first().map(|name| (*name).to_owned())).collect();
+    names.dedup();
+    names
 }
 
 /// The path of an `#include` line.
@@ -74,16 +130,22 @@ fn include_path(directive: &str) -> Option<&str> {
 }
 
 /// The project's file that an `#include` in `from` means: beside it, or the only one whose path ends so.
-fn resolve(sources: &Sources, from: FileId, path: &str) -> Option<FileId> {
+fn resolve(
+    sources: &Sources,
+    by_name: &FxHashMap<&std::ffi::OsStr, Vec<FileId>>,
+    from: FileId,
+    path: &str,
+) -> Option<FileId> {
+    let candidates = by_name.get(Path::new(path).file_name()?)?;
     let beside = normal(&sources.path(from).parent().unwrap_or(Path::new("")).join(path));
-    if let Some(found) = sources.ids().find(|&id| normal(sources.path(id)) == beside) {
+    if let Some(&found) = candidates.iter().find(|&&id| normal(sources.path(id)) == beside) {
         return Some(found);
     }
     let wanted: PathBuf =
         Path::new(path).components().filter(|part| matches!(part, Component::Normal(_))).collect();
-    let mut fits = sources.ids().filter(|&id| sources.path(id).ends_with(&wanted));
+    let mut fits = candidates.iter().filter(|&&id| sources.path(id).ends_with(&wanted));
     let first = fits.next()?;
-    fits.next().is_none().then_some(first)
+    fits.next().is_none().then_some(*first)
 }
 
 fn normal(path: &Path) -> PathBuf {
@@ -100,24 +162,24 @@ fn normal(path: &Path) -> PathBuf {
     parts
 }
 
-struct Project<'a> {
-    sources: &'a Sources,
+struct Project<'s, 'a> {
+    slicer: &'s Slicer<'a>,
     macros: Macros<'a>,
     files: FxHashMap<FileId, Vec<Item<'a>>>,
 }
 
 type Place = (FileId, usize);
 
-impl<'a> Project<'a> {
+impl<'a> Project<'_, 'a> {
     fn item(&self, (file, index): Place) -> Option<&Item<'a>> {
         self.files.get(&file)?.get(index)
     }
 
     /// The declarations that the kernel needs, itself included.
-    fn reached(&self, order: &[(FileId, Option<FileId>)], kernel: &str) -> Result<FxHashSet<Place>, String> {
+    fn reached(&self, order: &[FileId], kernel: &str) -> Result<FxHashSet<Place>, String> {
         let mut by_name: FxHashMap<&str, Vec<Place>> = FxHashMap::default();
         let mut roots = Vec::new();
-        for &(file, _) in order {
+        for &file in order {
             for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
                 let declared = matches!(
                     item.role,
@@ -177,6 +239,14 @@ impl<'a> Project<'a> {
             .filter(|item| item.role == Role::Open)
             .flat_map(|item| item.names.iter().copied())
             .collect();
+        let aliases = self.files.values().flatten().filter(|item| item.role == Role::Using);
+        for item in aliases {
+            // `using namespace x` and `namespace c = x`, where `c` is used, count as uses of `x`.
+            let plain = item.uses.first() == Some(&"using");
+            if plain || item.uses.iter().any(|word| uses.contains(word)) {
+                uses.extend(item.uses.iter().copied());
+            }
+        }
         let mut writer = Writer { out: prelude::text(&uses), at: None };
         let mut seen = FxHashSet::default();
         self.write(root, kept, &namespaces, &mut seen, &mut writer);
@@ -196,37 +266,38 @@ impl<'a> Project<'a> {
             return;
         }
         for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
-            let text = self.sources.get(file).text.get(item.range.clone()).unwrap_or_default();
+            let sources = self.slicer.sources;
+            let text = sources.get(file).text.get(item.range.clone()).unwrap_or_default();
             match item.role {
                 Role::Directive => match include_path(text) {
-                    Some(path) => match resolve(self.sources, file, path) {
-                        Some(inner) => self.write(inner, kept, namespaces, seen, writer),
-                        None if prelude::is_device_header(path) => {
-                            writer.put(self.sources, file, item.range.clone(), &[]);
+                    Some(path) => {
+                        let inner =
+                            self.slicer.included_by(file).iter().find(|(written, _)| *written == path);
+                        if let Some(&(_, inner)) = inner {
+                            self.write(inner, kept, namespaces, seen, writer);
+                        } else if prelude::is_device_header(path, &writer.out) {
+                            writer.put(sources, file, item.range.clone(), &[]);
                         }
-                        None => {}
-                    },
+                    }
                     None if directive_named(text, "error").is_some() => {}
                     None if text.contains("once") && directive_named(text, "pragma").is_some() => {}
-                    None => writer.put(self.sources, file, item.range.clone(), &[]),
+                    None => writer.put(sources, file, item.range.clone(), &[]),
                 },
-                Role::Open | Role::Close => writer.put(self.sources, file, item.range.clone(), &[]),
+                Role::Open | Role::Close => writer.put(sources, file, item.range.clone(), &[]),
                 Role::Using => {
-                    let last = item.uses.iter().find(|word| !["using", "namespace"].contains(word));
-                    if last
-                        .is_some_and(|name| namespaces.contains(name) || prelude::NAMESPACES.contains(name))
-                    {
-                        writer.put(self.sources, file, item.range.clone(), &[]);
+                    let known = |name: &&str| namespaces.contains(name) || prelude::NAMESPACES.contains(name);
+                    if item.uses.iter().any(|name| known(&name)) {
+                        writer.put(sources, file, item.range.clone(), &[]);
                     }
                 }
                 Role::Function | Role::Type | Role::Alias | Role::Variable | Role::MacroCall => {
                     if kept.contains(&(file, index)) {
-                        writer.put(self.sources, file, item.range.clone(), &item.host);
+                        writer.put(sources, file, item.range.clone(), &item.host);
                     } else {
-                        writer.put_directives(self.sources, file, item.range.clone());
+                        writer.put_directives(sources, file, item.range.clone());
                     }
                 }
-                Role::Dropped => writer.put_directives(self.sources, file, item.range.clone()),
+                Role::Dropped => writer.put_directives(sources, file, item.range.clone()),
             }
         }
     }
@@ -318,7 +389,7 @@ mod tests {
                     int main() { k<<<1, 1>>>({}); }\n";
         let sources = project(&[("src/h.cuh", header), ("src/a.cu", main)]);
         let file = sources.ids().nth(1).expect("two files");
-        let text = slice(&sources, file, "k").expect("a slice");
+        let text = Slicer::new(&sources).slice(file, "k").expect("a slice");
         for kept in ["struct P {", "float* p;", "twice(float x)", "#define N 4", "__global__ void k(P a)"] {
             assert!(text.contains(kept), "`{kept}` is missing in\n{text}");
         }
@@ -332,6 +403,9 @@ mod tests {
     fn a_missing_kernel_is_a_reason() {
         let sources = project(&[("a.cu", "__global__ void k() {}\n")]);
         let file = sources.ids().next().expect("one file");
-        assert_eq!(slice(&sources, file, "x"), Err("no definition of kernel `x` was found".to_owned()));
+        assert_eq!(
+            Slicer::new(&sources).slice(file, "x"),
+            Err("no definition of kernel `x` was found".to_owned())
+        );
     }
 }

@@ -5,31 +5,110 @@ use rustc_hash::FxHashSet;
 /// Namespaces that `using namespace` may name though the project does not define them.
 pub const NAMESPACES: [&str; 5] = ["std", "cooperative_groups", "nvcuda", "cuda", "cub"];
 
-/// Whether NVRTC can compile a CUDA header (with CUDA's include folder).
-pub fn is_device_header(path: &str) -> bool {
-    const HEADERS: [&str; 14] = [
-        "cuda_fp16.h",
-        "cuda_bf16.h",
+/// Whether an `#include <path>` stays where it is: NVRTC can compile the header (with CUDA's include folder), and the
+/// prelude, where what is used decides, has not taken it up.
+pub fn is_device_header(path: &str, prelude: &str) -> bool {
+    const HEADERS: [&str; 9] = [
         "cuda_fp8.h",
         "cuda_fp6.h",
         "cuda_fp4.h",
-        "cooperative_groups.h",
-        "mma.h",
         "cuda_pipeline.h",
         "cuda_pipeline_primitives.h",
         "cuda_awbarrier.h",
         "cuda_awbarrier_primitives.h",
-        "curand_kernel.h",
         "cuComplex.h",
         "math_constants.h",
     ];
-    HEADERS.contains(&path)
-        || ["cooperative_groups/", "cuda/", "cub/"].iter().any(|folder| path.starts_with(folder))
+    let group = path.starts_with("cooperative_groups/") && prelude.contains("<cooperative_groups.h>");
+    let random = path == "curand_kernel.h" && prelude.contains("curand");
+    let library = path.starts_with("cuda/") || path.starts_with("cub/") && path != "cub/cub.cuh";
+    HEADERS.contains(&path) || group || random || library
 }
 
-/// Types, limits and the pieces of `std` that device code uses, as far as `uses` names them.
+/// Headers by what their use looks like. They cost compile time, so only what is used is included.
+const USED_HEADERS: [(&str, fn(&str) -> bool); 6] = [
+    ("cuda_fp16.h", |word| word.contains("half") || word.starts_with("__h")),
+    ("cuda_bf16.h", |word| word.contains("bf16") || word.contains("bfloat16")),
+    ("cooperative_groups.h", |word| word == "cooperative_groups"),
+    ("mma.h", |word| word == "nvcuda" || word == "wmma"),
+    ("curand_kernel.h", |word| word.starts_with("curand")),
+    ("cuComplex.h", |word| word.starts_with("cuComplex") || word.starts_with("cuDoubleComplex")),
+];
+
+/// The parts of CUB that NVRTC takes; `cub/cub.cuh` it refuses.
+const CUB: [&str; 8] = [
+    "cub/block/block_load.cuh",
+    "cub/block/block_reduce.cuh",
+    "cub/block/block_scan.cuh",
+    "cub/block/block_store.cuh",
+    "cub/block/block_radix_sort.cuh",
+    "cub/block/block_exchange.cuh",
+    "cub/warp/warp_reduce.cuh",
+    "cub/warp/warp_scan.cuh",
+];
+
+/// Functions of `<cmath>` that NVRTC has in the global namespace only.
+const MATH: [&str; 46] = [
+    "abs",
+    "nearbyint",
+    "rint",
+    "lrint",
+    "trunc",
+    "signbit",
+    "ldexp",
+    "lgamma",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "floor",
+    "fma",
+    "fmax",
+    "fmin",
+    "fmod",
+    "hypot",
+    "isinf",
+    "isnan",
+    "isfinite",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "pow",
+    "round",
+    "rsqrt",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+];
+
+/// Headers, types, limits and the pieces of `std` that device code uses, as far as `uses` names them.
 pub fn text(uses: &FxHashSet<&str>) -> String {
     let mut out = String::from(BASE);
+    for (header, is_used) in USED_HEADERS {
+        // `__half`-like prefixes catch `__host__` too.
+        if uses.iter().any(|word| *word != "__host__" && is_used(word)) {
+            out.push_str(&format!("#include <{header}>\n"));
+        }
+    }
+    if uses.contains("cub") {
+        CUB.iter().for_each(|header| out.push_str(&format!("#include <{header}>\n")));
+    }
     for namespace in NAMESPACES {
         out.push_str(&format!("namespace {namespace} {{}}\n"));
     }
@@ -43,6 +122,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
     }
     if uses.contains("std") {
         out.push_str(STD);
+        let math: Vec<String> =
+            MATH.iter().filter(|name| uses.contains(*name)).map(|name| format!("using ::{name}; ")).collect();
+        out.push_str(&format!("namespace std {{ {}}}\n", math.concat()));
     }
     out
 }
@@ -76,7 +158,7 @@ const VALUES: [(&str, &str); 33] = [
     ("SHRT_MAX", "32767"),
     ("USHRT_MAX", "65535"),
     ("INT_MAX", "2147483647"),
-    ("INT_MIN", "(-INT_MAX - 1)"),
+    ("INT_MIN", "(-2147483647 - 1)"),
     ("UINT_MAX", "4294967295u"),
     ("LONG_MAX", "9223372036854775807l"),
     ("LLONG_MAX", "9223372036854775807ll"),
@@ -95,10 +177,10 @@ const VALUES: [(&str, &str); 33] = [
     ("DBL_MAX", "1.7976931348623158e+308"),
     ("DBL_MIN", "2.2250738585072014e-308"),
     ("DBL_EPSILON", "2.2204460492503131e-016"),
-    ("INFINITY", "__builtin_huge_valf()"),
-    ("HUGE_VALF", "__builtin_huge_valf()"),
-    ("HUGE_VAL", "__builtin_huge_val()"),
-    ("NAN", "__builtin_nanf(\"\")"),
+    ("INFINITY", "__builtin_bit_cast(float, 0x7f800000)"),
+    ("HUGE_VALF", "__builtin_bit_cast(float, 0x7f800000)"),
+    ("HUGE_VAL", "__builtin_bit_cast(double, 0x7ff0000000000000ll)"),
+    ("NAN", "__builtin_bit_cast(float, 0x7fc00000)"),
     ("M_PI", "3.14159265358979323846"),
     ("M_SQRT2", "1.41421356237309504880"),
 ];
@@ -114,8 +196,8 @@ template <class T> struct numeric_limits;
     __host__ __device__ static constexpr T max() { return LARGEST; }                    \\
     __host__ __device__ static constexpr T infinity() { return INF; }                   \\
   };
-CUDALINT_LIMITS(float, -3.402823466e+38f, 1.175494351e-38f, 3.402823466e+38f, __builtin_huge_valf())
-CUDALINT_LIMITS(double, -1.7976931348623158e+308, 2.2250738585072014e-308, 1.7976931348623158e+308, __builtin_huge_val())
+CUDALINT_LIMITS(float, -3.402823466e+38f, 1.175494351e-38f, 3.402823466e+38f, __builtin_bit_cast(float, 0x7f800000))
+CUDALINT_LIMITS(double, -1.7976931348623158e+308, 2.2250738585072014e-308, 1.7976931348623158e+308, __builtin_bit_cast(double, 0x7ff0000000000000ll))
 CUDALINT_LIMITS(signed char, -128, -128, 127, 0)
 CUDALINT_LIMITS(unsigned char, 0, 0, 255, 0)
 CUDALINT_LIMITS(short, -32768, -32768, 32767, 0)
