@@ -271,6 +271,7 @@ impl<'a> Reader<'_, 'a> {
                 _ if token.kind == Kind::Literal => at += 1,
                 text if token.kind == Kind::Directive && is_branch(text) => at = self.after_endif(at + 1)?,
                 ";" => return Some(at + 1),
+                "operator" => at = self.after_operator(at),
                 "=" => {
                     seen_equals = true;
                     at += 1;
@@ -386,6 +387,18 @@ impl<'a> Reader<'_, 'a> {
         item
     }
 
+    /// The token after the symbol of `operator+`, `operator()`, `operator[]`.
+    fn after_operator(&self, at: usize) -> usize {
+        let mut next = at + 1;
+        if self.is(next, "(") && self.is(next + 1, ")") {
+            return next + 2;
+        }
+        while self.tokens.get(next).is_some_and(|token| token.kind == Kind::Mark && !token.is("(")) {
+            next += 1;
+        }
+        next
+    }
+
     /// The `(` of a function's parameters: the last group before the body that is no attribute's.
     fn parameter_list(&self, head: usize, end: usize) -> Option<usize> {
         let mut found = None;
@@ -393,18 +406,15 @@ impl<'a> Reader<'_, 'a> {
         while at < end {
             let token = self.tokens.get(at)?;
             match token.text {
-                "{" | ";" | "=" | ":" => {
-                    // `operator=(…)` and `operator==(…)` go on.
-                    let named = at.checked_sub(1).is_some_and(|b| self.is(b, "operator") || self.is(b, "="));
-                    if !(token.is("=") && named) {
-                        break;
-                    }
+                "operator" => {
+                    at = self.after_operator(at);
+                    continue;
                 }
+                "{" | ";" | "=" | ":" => break,
                 "(" => {
                     let attribute = at.checked_sub(1).and_then(|before| self.word(before));
                     let attribute = attribute.is_some_and(|word| self.is_attribute(word) && at > head);
-                    let call_operator = at.checked_sub(1).is_some_and(|before| self.is(before, "operator"));
-                    if !attribute && !call_operator {
+                    if !attribute {
                         found = Some(at);
                     }
                     at = self.closed(at)?;
@@ -674,11 +684,12 @@ mod tests {
 
     #[test]
     fn host_members_are_found() {
-        let text =
-            "struct S { S(int n) : v(n) {} __device__ int get() { return v; } int v; S() = default; };";
+        let text = "struct S { S(int n) : v(n) {} __device__ S& operator=(S o) { return *this; } \
+                    friend std::ostream& operator<<(std::ostream& o, S s) { return o; } int v; S() = default; };";
         let found = items(text, &Macros::default()).expect("balanced");
         let host: Vec<&str> = found[0].host.iter().map(|range| &text[range.clone()]).collect();
-        assert_eq!(host, ["S(int n) : v(n) {}"]);
+        let print = "friend std::ostream& operator<<(std::ostream& o, S s) { return o; }";
+        assert_eq!(host, ["S(int n) : v(n) {}", print]);
     }
 
     #[test]

@@ -286,7 +286,7 @@ impl<'a> Project<'_, 'a> {
                 Role::Open | Role::Close => writer.put(sources, file, item.range.clone(), &[]),
                 Role::Using => {
                     let known = |name: &&str| namespaces.contains(name) || prelude::NAMESPACES.contains(name);
-                    if item.uses.iter().any(|name| known(&name)) {
+                    if item.uses.iter().any(known) {
                         writer.put(sources, file, item.range.clone(), &[]);
                     }
                 }

@@ -25,8 +25,10 @@ pub fn is_device_header(path: &str, prelude: &str) -> bool {
     HEADERS.contains(&path) || group || random || library
 }
 
+type IsUse = fn(&str) -> bool;
+
 /// Headers by what their use looks like. They cost compile time, so only what is used is included.
-const USED_HEADERS: [(&str, fn(&str) -> bool); 6] = [
+const USED_HEADERS: [(&str, IsUse); 6] = [
     ("cuda_fp16.h", |word| word.contains("half") || word.starts_with("__h")),
     ("cuda_bf16.h", |word| word.contains("bf16") || word.contains("bfloat16")),
     ("cooperative_groups.h", |word| word == "cooperative_groups"),
