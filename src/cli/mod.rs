@@ -26,6 +26,8 @@ mod walk;
 
 mod settings;
 
+mod relevance;
+
 mod project;
 
 mod analysis;

@@ -11,6 +11,7 @@ use super::super::ir::ast::Gap;
 use super::super::source::{FileId, SourceFile, Sources, Span};
 use super::args::ProjectArgs;
 use super::failure::Failure;
+use super::relevance::{self, Candidate};
 use super::settings::{Config, Configs};
 use super::shell::{Shell, normalize};
 use super::walk::{self, Kind, Root};
@@ -115,6 +116,7 @@ pub fn load(shell: &mut Shell<'_>, args: &ProjectArgs, configs: &mut Configs) ->
     let mut contents = plan.read();
     let include_dirs = plan.include_dirs(configs)?;
     plan.includes(&mut contents, &include_dirs);
+    plan.forget_unrelated(&mut contents, &include_dirs);
     plan.finish(shell, configs, contents)
 }
 
@@ -268,6 +270,23 @@ impl Plan {
                     queue.push(path);
                 }
             }
+        }
+    }
+
+    /// Drops context that cannot matter to what is checked.
+    fn forget_unrelated(&self, contents: &mut Contents, include_dirs: &[PathBuf]) {
+        let mut files: Vec<Candidate<'_>> = Vec::new();
+        for (path, content) in contents.iter() {
+            if let Content::Text(text) = content {
+                files.push(Candidate { path, text, checked: self.files.get(path) == Some(&Role::Checked) });
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(b.path));
+        let needed = relevance::needed(&files, include_dirs);
+        let unrelated = files.iter().zip(needed).filter(|(_, needed)| !*needed);
+        let unrelated: Vec<PathBuf> = unrelated.map(|(file, _)| file.path.to_owned()).collect();
+        for path in unrelated {
+            contents.remove(&path);
         }
     }
 

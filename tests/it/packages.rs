@@ -90,6 +90,33 @@ fn the_hooks_run_in_pre_commit() {
     assert!(printed.contains("did you mean `exclude`?"), "{printed}");
 }
 
+/// The wheel is built, installed into an environment of its own and run.
+#[test]
+fn the_wheel_installs_and_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if Command::new("maturin").arg("--version").output().is_err() {
+        eprintln!("skipped: maturin is not installed");
+        return;
+    }
+    if !root.join("README.md").exists() {
+        eprintln!("skipped: there is no README.md, which a package needs");
+        return;
+    }
+    let world = tempfile::tempdir().unwrap();
+    let (wheels, venv) = (world.path().join("wheels"), world.path().join("venv"));
+    let run = |command: &mut Command| {
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{command:?}: {}", text(&done));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    run(Command::new("maturin").args(["build", "--profile", "dev", "--out"]).arg(&wheels).current_dir(root));
+    let wheel = std::fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
+    run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+    run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(&wheel));
+    let version = run(Command::new(venv.join("bin/cudalint")).arg("--version"));
+    assert_eq!(version, format!("cudalint {}\n", env!("CARGO_PKG_VERSION")));
+}
+
 /// The shell of `action.yml`, step by step, with an installation that is only made up.
 #[cfg(unix)]
 #[test]
