@@ -1,5 +1,6 @@
 //! How many kernels of some files compile as device slices? `slices FILE…`; a file's folder and those below it are its
-//! project. Needs NVRTC (`CUDALINT_NVRTC`), no GPU; `PRINT=1` prints the slices too. Prints a line per kernel that does not compile and the share that does.
+//! project. Needs NVRTC (`CUDALINT_NVRTC`), no GPU; with `PRINT=1`
+//! it prints the slices as JSON lines and compiles nothing. Prints a line per kernel that does not compile and the share that does.
 
 use std::path::Path;
 
@@ -25,7 +26,8 @@ fn main() {
                 }
             };
             if std::env::var_os("PRINT").is_some() {
-                println!("{source}");
+                println!("{}", serde_json::json!({ "path": path, "kernel": kernel, "source": source }));
+                continue;
             }
             let request = compile::Request { source: &source, arch: 90, ..compile::Request::default() };
             match compile::nvrtc(&request) {

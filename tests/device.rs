@@ -1,7 +1,7 @@
 //! Runs fixtures/verify on a GPU and compares every marked line with it. Without a GPU it says so and passes.
 //!
 //! The test is its own child process (`verify-child`), so the one binary can be carried to a machine with a GPU and run
-//! there: `device [--date YYYY-MM-DD --record FILE] [FILTER]`. `--record` writes jobs (without their sources) and runs as
+//! there: `device [--date YYYY-MM-DD --record FILE] [FILTER]`, or `device --jobs FILE` for other jobs. `--record` writes jobs (without their sources) and runs as
 //! JSON; the last such record is fixtures/verify/recorded.json, replayed without a GPU by tests/it/verify.rs.
 
 use std::process::ExitCode;
@@ -33,12 +33,46 @@ fn main() -> ExitCode {
     let (record, date) = (option("--record"), option("--date"));
     let free = |arg: &&String| !arg.starts_with('-') && Some(*arg) != record && Some(*arg) != date;
     let filter = args.iter().rfind(free).map_or("", String::as_str);
+    if let Some(path) = option("--jobs") {
+        return run_jobs(path);
+    }
     let (code, recorded) = run_all(filter);
     if let Some(path) = record {
         let text = serde_json::json!({ "date": date, "runs": recorded });
         std::fs::write(path, format!("{text}\n")).expect("the record is written");
     }
     code
+}
+
+/// Runs jobs that a file holds as JSON lines: a line per verdict that is not plainly confirmed, then the counts.
+fn run_jobs(path: &str) -> ExitCode {
+    let launcher = Launcher::this_executable().expect("the path of this executable");
+    let text = std::fs::read_to_string(path).expect("the jobs are readable");
+    let jobs: Vec<Job> = text.lines().map(|line| serde_json::from_str(line).expect("a job")).collect();
+    let (mut ran, mut counts, mut seconds) = (0, [0; 3], 0.0);
+    for job in &jobs {
+        let (run, verdicts) = verify::verify(job, &launcher);
+        seconds += run.seconds;
+        match run.failure.as_ref().or(run.out_of_range.first()) {
+            Some(failure) => {
+                println!("NOT RUN {}: {}", job.kernel, failure.lines().next().unwrap_or_default())
+            }
+            None => ran += 1,
+        }
+        for (verdict, prediction) in verdicts.iter().zip(&job.predictions) {
+            counts[verdict.status as usize] += 1;
+            if run.failure.is_none() && (verdict.status != Status::Confirmed || verdict.reason.is_some()) {
+                println!(
+                    "{} {}:{} {}: {verdict}",
+                    job.kernel, prediction.file, prediction.line, prediction.operation
+                );
+            }
+        }
+    }
+    let [confirmed, refuted, not_run] = counts;
+    println!("{ran} of {} jobs ran, {:.2} s each", jobs.len(), seconds / jobs.len().max(1) as f64);
+    println!("{confirmed} confirmed, {refuted} refuted, {not_run} not run");
+    ExitCode::SUCCESS
 }
 
 fn run_all(filter: &str) -> (ExitCode, Vec<(Job, Run)>) {

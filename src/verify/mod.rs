@@ -15,6 +15,7 @@ pub mod compare;
 pub mod compile;
 mod counters;
 mod device;
+pub mod inputs;
 mod library;
 mod parent;
 pub mod recorder;

@@ -1,0 +1,514 @@
+//! Arguments for a kernel from its parameters' types: plausible values where nobody says better.
+//!
+//! Sizes are large enough that bounds guards hold, indices small enough that every buffer has room for them, floats
+//! finite. What cannot be made (textures, structs of unknown layout) is an error with the reason, never a guess.
+
+use rustc_hash::FxHashMap;
+
+use super::job::{Arg, Buffer, Fill};
+use crate::ir::ast::{
+    Alias, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, Unit,
+};
+
+/// What is known of one parameter; `None` is filled plausibly.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// A scalar's value.
+    pub value: Option<f64>,
+    /// Bytes of the buffer behind a pointer.
+    pub extent_bytes: Option<u64>,
+    /// Integers in the buffer are in `0..limit`.
+    pub index_limit: Option<u64>,
+}
+
+/// Bytes of a buffer whose extent is not known: room for 4096 x 4096 elements of 4 bytes.
+const EXTENT_BYTES: u64 = 64 << 20;
+/// Sizes, pitches, counts: a multiple of 32 that guards of small launches let pass.
+const SIZE: f64 = 1024.0;
+/// Rows behind a pointer to pointers, and the bytes of each.
+const ROWS: usize = 64;
+const ROW_BYTES: u64 = 4 << 20;
+
+/// Types of a project by name.
+#[derive(Debug, Default)]
+pub struct Types<'a> {
+    structs: FxHashMap<Name, &'a StructDef>,
+    aliases: FxHashMap<Name, &'a Type>,
+    constants: FxHashMap<Name, i64>,
+    enums: FxHashMap<Name, Option<&'a Type>>,
+}
+
+/// Template arguments by parameter name.
+type Env = FxHashMap<Name, TemplateArg>;
+
+/// What a value looks like in memory.
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    Int(u64),
+    Float(u64),
+    Pointer(Box<Type>),
+    /// Size, alignment, byte offsets of the fields.
+    Struct(u64, u64, Vec<(u64, Shape)>),
+    Array(u64, Box<Shape>),
+}
+
+impl Shape {
+    fn bytes(&self) -> u64 {
+        match self {
+            Shape::Int(bytes) | Shape::Float(bytes) | Shape::Struct(bytes, _, _) => *bytes,
+            Shape::Pointer(_) => 8,
+            Shape::Array(count, of) => count.saturating_mul(of.bytes()),
+        }
+    }
+
+    fn align(&self) -> u64 {
+        match self {
+            Shape::Int(bytes) | Shape::Float(bytes) => *bytes,
+            Shape::Struct(_, align, _) => *align,
+            Shape::Pointer(_) => 8,
+            Shape::Array(_, of) => of.align(),
+        }
+        .max(1)
+    }
+}
+
+impl<'a> Types<'a> {
+    pub fn of(units: impl IntoIterator<Item = &'a Unit>) -> Types<'a> {
+        let mut types = Types::default();
+        for unit in units {
+            for definition in unit.structs.iter().filter(|definition| definition.specialization.is_none()) {
+                types.structs.entry(definition.name).or_insert(definition);
+            }
+            for Alias { name, ty, .. } in &unit.aliases {
+                types.aliases.entry(*name).or_insert(ty);
+            }
+            for definition in &unit.enums {
+                types.enums.entry(definition.name).or_insert(definition.underlying.as_ref());
+            }
+            for global in &unit.globals {
+                if let crate::ir::ast::Init::Assign(value) = &global.init
+                    && let ExprKind::Int { value, .. } = value.kind
+                {
+                    types.constants.entry(global.name).or_insert(value as i64);
+                }
+            }
+        }
+        types
+    }
+
+    /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`.
+    pub fn arguments(
+        &self,
+        kernel: &FunctionDef,
+        instance: &str,
+        known: &dyn Fn(&str) -> Known,
+    ) -> Result<Vec<Arg>, String> {
+        let env = environment(kernel, instance);
+        let params = kernel.params.iter().enumerate().map(|(index, param)| {
+            let name = param.name.as_str();
+            let what =
+                if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
+            let made = self
+                .shape(&param.ty, &env, 0)
+                .and_then(|shape| self.argument(&shape, name, &known(name), &env));
+            made.map_err(|why| format!("{what}: {why}"))
+        });
+        params.collect()
+    }
+
+    fn argument(&self, shape: &Shape, name: &str, known: &Known, env: &Env) -> Result<Arg, String> {
+        match shape {
+            Shape::Pointer(to) => Ok(Arg::Buffer(self.buffer(to, name, known, env, 0)?)),
+            Shape::Int(_) | Shape::Float(_) => {
+                let mut bytes = Vec::new();
+                scalar(shape, name, known.value, &mut bytes);
+                Ok(Arg::Scalar { bytes })
+            }
+            Shape::Struct(size, ..) | Shape::Array(size, _) => {
+                let size = if matches!(shape, Shape::Array(..)) { shape.bytes() } else { *size };
+                let mut bytes = vec![0; usize::try_from(size).map_err(|_| "too large".to_owned())?];
+                let mut pointers = Vec::new();
+                self.fill_struct(shape, 0, name, env, &mut bytes, &mut pointers)?;
+                Ok(Arg::Struct { bytes, pointers })
+            }
+        }
+    }
+
+    fn fill_struct(
+        &self,
+        shape: &Shape,
+        at: u64,
+        name: &str,
+        env: &Env,
+        bytes: &mut [u8],
+        pointers: &mut Vec<(usize, Buffer)>,
+    ) -> Result<(), String> {
+        match shape {
+            Shape::Struct(_, _, fields) => {
+                for (offset, field) in fields {
+                    self.fill_struct(field, at + offset, name, env, bytes, pointers)?;
+                }
+            }
+            Shape::Array(count, of) => {
+                for index in 0..*count {
+                    self.fill_struct(of, at + index * of.bytes(), name, env, bytes, pointers)?;
+                }
+            }
+            Shape::Pointer(to) => {
+                pointers.push((at as usize, self.buffer(to, name, &Known::default(), env, 1)?));
+            }
+            Shape::Int(_) | Shape::Float(_) => {
+                let mut value = Vec::new();
+                scalar(shape, name, None, &mut value);
+                for (place, byte) in bytes.iter_mut().skip(at as usize).zip(value) {
+                    *place = byte;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer(&self, to: &Type, name: &str, known: &Known, env: &Env, depth: u32) -> Result<Buffer, String> {
+        let bytes = known.extent_bytes.unwrap_or(EXTENT_BYTES);
+        if matches!(to, Type::Void) {
+            return Ok(Buffer { bytes, fill: Fill::Zero, pointers: Vec::new() });
+        }
+        let fill = match self.shape(to, env, 0)? {
+            Shape::Int(width) => integers(width, name, known.index_limit, bytes),
+            Shape::Float(width) => Fill::Float { element_bytes: width as u8 },
+            Shape::Pointer(inner) if depth < 2 => {
+                let row = Known { extent_bytes: Some(ROW_BYTES), ..known.clone() };
+                let rows: Result<Vec<(usize, Buffer)>, String> = (0..ROWS)
+                    .map(|row_index| Ok((row_index * 8, self.buffer(&inner, name, &row, env, depth + 1)?)))
+                    .collect();
+                return Ok(Buffer { bytes: ROWS as u64 * 8, fill: Fill::Zero, pointers: rows? });
+            }
+            Shape::Pointer(_) => return Err("pointers more than two deep".to_owned()),
+            element => {
+                let mut pattern = vec![0; element.bytes().min(4096) as usize];
+                let mut pointers = Vec::new();
+                self.fill_struct(&element, 0, name, env, &mut pattern, &mut pointers)?;
+                if !pointers.is_empty() {
+                    return Err("an array of structs that hold pointers".to_owned());
+                }
+                Fill::Bytes(pattern)
+            }
+        };
+        Ok(Buffer { bytes, fill, pointers: Vec::new() })
+    }
+
+    fn shape(&self, ty: &Type, env: &Env, depth: u32) -> Result<Shape, String> {
+        if depth > 20 {
+            return Err("its type is nested too deeply".to_owned());
+        }
+        match ty {
+            Type::Bool => Ok(Shape::Int(1)),
+            Type::Int { size, .. } => Ok(Shape::Int(u64::from(*size))),
+            Type::Float { size } => Ok(Shape::Float(u64::from(*size))),
+            Type::Pointer { to, .. } => Ok(Shape::Pointer(to.clone())),
+            Type::Array { of, extent: None } => Ok(Shape::Pointer(of.clone())),
+            Type::Array { of, extent: Some(extent) } => {
+                let count = self.constant(extent, env).ok_or("an array whose extent is not constant")?;
+                Ok(Shape::Array(count, Box::new(self.shape(of, env, depth + 1)?)))
+            }
+            Type::Named(path) => self.named(path, env, depth),
+            Type::Void => Err("void".to_owned()),
+            Type::Auto | Type::Decltype(_) => Err("its type is deduced".to_owned()),
+            Type::Reference { .. } => Err("a reference to host memory".to_owned()),
+            Type::Unknown(what) => Err((*what).to_owned()),
+        }
+    }
+
+    fn named(&self, path: &Path, env: &Env, depth: u32) -> Result<Shape, String> {
+        let name = path.name;
+        if path.scope.is_empty() {
+            match env.get(&name) {
+                Some(TemplateArg::Type(Type::Named(inner))) if inner.as_simple() == Some(name) => {}
+                Some(TemplateArg::Type(ty)) => return self.shape(ty, env, depth + 1),
+                Some(TemplateArg::Value(_)) => return Err(format!("`{name}` is a value, not a type")),
+                None => {}
+            }
+        }
+        if let Some(shape) = builtin(name.as_str()) {
+            return Ok(shape);
+        }
+        if let Some(alias) = self.aliases.get(&name) {
+            return self.shape(alias, env, depth + 1);
+        }
+        if let Some(definition) = self.structs.get(&name) {
+            return self.layout(definition, path, env, depth);
+        }
+        if let Some(underlying) = self.enums.get(&name) {
+            return underlying.map_or(Ok(Shape::Int(4)), |ty| self.shape(ty, env, depth + 1));
+        }
+        Err(format!("the layout of `{name}` is not known"))
+    }
+
+    /// Fields in order at their alignment, as C++ lays out classes without virtual functions.
+    fn layout(&self, definition: &StructDef, path: &Path, env: &Env, depth: u32) -> Result<Shape, String> {
+        let mut inner = env.clone();
+        for (param, arg) in definition.template.iter().zip(path.args.iter().flatten()) {
+            inner.insert(param.name, resolved(arg, env));
+        }
+        let (mut size, mut align) = (0u64, 1u64);
+        let mut fields = Vec::new();
+        if !definition.bases.is_empty() {
+            return Err(format!("`{}` has base classes", definition.name));
+        }
+        for field in &definition.fields {
+            let shape = self.shape(&field.ty, &inner, depth + 1)?;
+            let wanted = field.align.as_ref().and_then(|align| self.constant(align, &inner));
+            let wanted = if definition.packed { 1 } else { wanted.unwrap_or(shape.align()).max(1) };
+            let offset = if definition.is_union { 0 } else { size.next_multiple_of(wanted) };
+            align = align.max(wanted);
+            size = size.max(offset + shape.bytes());
+            fields.push((offset, shape));
+        }
+        let declared = definition.align.as_ref().and_then(|align| self.constant(align, &inner));
+        let align = align.max(declared.unwrap_or(1));
+        Ok(Shape::Struct(size.max(1).next_multiple_of(align), align, fields))
+    }
+
+    fn constant(&self, expr: &Expr, env: &Env) -> Option<u64> {
+        match &expr.kind {
+            ExprKind::Int { value, .. } => Some(*value),
+            ExprKind::Name(path) => match env.get(&path.name) {
+                Some(TemplateArg::Value(value)) => self.constant(value, &Env::default()),
+                _ => self.constants.get(&path.name).and_then(|&value| u64::try_from(value).ok()),
+            },
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.constant(a, env)?, self.constant(b, env)?);
+                match op {
+                    crate::ir::ast::BinaryOp::Add => a.checked_add(b),
+                    crate::ir::ast::BinaryOp::Sub => a.checked_sub(b),
+                    crate::ir::ast::BinaryOp::Mul => a.checked_mul(b),
+                    crate::ir::ast::BinaryOp::Div => a.checked_div(b),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A template argument with the outer arguments put in.
+fn resolved(arg: &TemplateArg, env: &Env) -> TemplateArg {
+    match arg {
+        TemplateArg::Type(Type::Named(path)) => {
+            path.as_simple().and_then(|name| env.get(&name)).cloned().unwrap_or_else(|| arg.clone())
+        }
+        TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }) => {
+            path.as_simple().and_then(|name| env.get(&name)).cloned().unwrap_or_else(|| arg.clone())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The template arguments that `k<float, 16>` gives, and the defaults of the rest.
+fn environment(kernel: &FunctionDef, instance: &str) -> Env {
+    let mut env = Env::default();
+    let inside =
+        instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inside, _)| inside);
+    let written = split(inside);
+    for (index, param) in kernel.template.iter().enumerate() {
+        let given = written.get(index).and_then(|text| parsed(text));
+        let default = match &param.kind {
+            TemplateParamKind::Type { default } => default.clone().map(TemplateArg::Type),
+            TemplateParamKind::Value { default, .. } => default.clone().map(TemplateArg::Value),
+            TemplateParamKind::Template => None,
+        };
+        if let Some(arg) = given.or(default) {
+            env.insert(param.name, arg);
+        }
+    }
+    env
+}
+
+/// Splits at the commas outside brackets.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0;
+    for c in text.chars() {
+        depth += i32::from("<([{".contains(c)) - i32::from(">)]}".contains(c));
+        if c == ',' && depth == 0 {
+            parts.push(String::new());
+        } else if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
+    }
+    parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+/// `float`, `unsigned int`, `float4*`, `16`, `true`.
+fn parsed(text: &str) -> Option<TemplateArg> {
+    let text = text.trim();
+    if let Some(pointee) = text.strip_suffix('*') {
+        let Some(TemplateArg::Type(to)) = parsed(pointee) else { return None };
+        return Some(TemplateArg::Type(Type::Pointer { to: Box::new(to), is_const: false, restrict: false }));
+    }
+    let span = crate::source::Span::new(crate::source::FileId(0), 0, 0);
+    let value = |value: u64| {
+        let kind = ExprKind::Int { value, unsigned: false, long: false };
+        Some(TemplateArg::Value(Expr { span, kind }))
+    };
+    match text {
+        "true" => return value(1),
+        "false" => return value(0),
+        _ => {}
+    }
+    if let Ok(number) = text.trim_end_matches(['u', 'U', 'l', 'L']).parse::<u64>() {
+        return value(number);
+    }
+    let words: Vec<&str> =
+        text.split_whitespace().filter(|word| !["const", "struct"].contains(word)).collect();
+    let [name] = words.as_slice() else { return integer(&words).map(TemplateArg::Type) };
+    if let Some(ty) = integer(&words) {
+        return Some(TemplateArg::Type(ty));
+    }
+    let plain = name.rsplit("::").next().unwrap_or(name);
+    let (plain, args) = match plain.split_once('<') {
+        Some((plain, rest)) => {
+            (plain, Some(split(rest.trim_end_matches('>')).iter().filter_map(|a| parsed(a)).collect()))
+        }
+        None => (plain, None),
+    };
+    Some(TemplateArg::Type(Type::Named(Path { scope: Vec::new(), name: Name::new(plain), args })))
+}
+
+fn integer(words: &[&str]) -> Option<Type> {
+    const WORDS: [&str; 9] =
+        ["unsigned", "signed", "int", "long", "short", "char", "float", "double", "bool"];
+    if words.is_empty() || !words.iter().all(|word| WORDS.contains(word)) {
+        return None;
+    }
+    let signed = !words.contains(&"unsigned");
+    let size = match words {
+        _ if words.contains(&"float") => return Some(Type::Float { size: 4 }),
+        _ if words.contains(&"double") => return Some(Type::Float { size: 8 }),
+        _ if words.contains(&"bool") => return Some(Type::Bool),
+        _ if words.contains(&"char") => 1,
+        _ if words.contains(&"short") => 2,
+        _ if words.contains(&"long") => 8,
+        _ => 4,
+    };
+    Some(Type::Int { size, signed })
+}
+
+/// CUDA's vector types and the names of host headers.
+fn builtin(name: &str) -> Option<Shape> {
+    let plain = match name {
+        "size_t" | "ptrdiff_t" | "int64_t" | "uint64_t" | "intptr_t" | "uintptr_t" | "ulong" | "longlong"
+        | "clock_t" => Shape::Int(8),
+        "int32_t" | "uint32_t" | "uint" => Shape::Int(4),
+        "int16_t" | "uint16_t" | "ushort" => Shape::Int(2),
+        "int8_t" | "uint8_t" | "uchar" => Shape::Int(1),
+        "half" | "__half" | "nv_bfloat16" | "__nv_bfloat16" => Shape::Float(2),
+        "half2" | "__half2" | "nv_bfloat162" | "__nv_bfloat162" => vector(Shape::Float(2), 2, 4),
+        "cuComplex" | "cuFloatComplex" => vector(Shape::Float(4), 2, 8),
+        "cuDoubleComplex" => vector(Shape::Float(8), 2, 16),
+        "dim3" => vector(Shape::Int(4), 3, 4),
+        _ => {
+            let count = u64::from(name.bytes().last()?.checked_sub(b'0')?);
+            let element = match name.get(..name.len() - 1)? {
+                "char" | "uchar" => Shape::Int(1),
+                "short" | "ushort" => Shape::Int(2),
+                "int" | "uint" => Shape::Int(4),
+                "long" | "ulong" | "longlong" | "ulonglong" => Shape::Int(8),
+                "float" => Shape::Float(4),
+                "double" => Shape::Float(8),
+                _ => return None,
+            };
+            if !(1..=4).contains(&count) {
+                return None;
+            }
+            let align = if count == 3 { element.bytes() } else { (element.bytes() * count).min(16) };
+            vector(element, count, align)
+        }
+    };
+    Some(plain)
+}
+
+fn vector(element: Shape, count: u64, align: u64) -> Shape {
+    let bytes = element.bytes();
+    Shape::Struct(bytes * count, align, (0..count).map(|i| (i * bytes, element.clone())).collect())
+}
+
+/// Integers for a buffer: sorted where the name says rows or offsets, in range in any case.
+fn integers(width: u64, name: &str, limit: Option<u64>, bytes: u64) -> Fill {
+    let name = name.to_ascii_lowercase();
+    let room = (bytes / width.max(1)).max(1);
+    let limit = limit.unwrap_or(if width == 1 { 100 } else { 1024 }).min(room);
+    let element_bytes = width as u8;
+    if ["ptr", "row", "offset", "start", "begin"].iter().any(|part| name.contains(part)) {
+        Fill::Ramp { element_bytes, limit }
+    } else {
+        Fill::Index { element_bytes, limit }
+    }
+}
+
+/// A scalar's bytes; without a value one that fits its name.
+fn scalar(shape: &Shape, name: &str, value: Option<f64>, out: &mut Vec<u8>) {
+    let name = name.to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    match shape {
+        Shape::Float(4) => out.extend((value.unwrap_or(1.0) as f32).to_le_bytes()),
+        Shape::Float(2) => out.extend([0x00, 0x3c]),
+        Shape::Float(_) => out.extend(value.unwrap_or(1.0).to_le_bytes()),
+        _ => {
+            let bytes = shape.bytes() as usize;
+            let value = value.unwrap_or(match bytes {
+                1 => 1.0,
+                _ if has(&["shift", "log", "bits"]) => 3.0,
+                _ if has(&["offset", "start", "begin", "idx", "index", "seed"]) => 0.0,
+                _ if has(&["iter", "repeat", "step", "trial", "times"]) => 4.0,
+                2 => 64.0,
+                _ => SIZE,
+            });
+            out.extend((value as i64).to_le_bytes().iter().take(bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vector_types_have_cudas_sizes_and_alignments() {
+        // CUDA C++ Programming Guide, table of built-in vector types.
+        let wanted = [
+            ("float3", 12, 4),
+            ("float4", 16, 16),
+            ("double2", 16, 16),
+            ("char4", 4, 4),
+            ("double4", 32, 16),
+        ];
+        for (name, bytes, align) in wanted {
+            let shape = builtin(name).expect(name);
+            assert_eq!((shape.bytes(), shape.align()), (bytes, align), "{name}");
+        }
+        assert_eq!(builtin("float9"), None);
+        assert_eq!(builtin("é"), None);
+    }
+
+    #[test]
+    fn template_arguments() {
+        assert_eq!(split("float, S<int, 4>, 16"), ["float", "S<int, 4>", "16"]);
+        assert!(matches!(
+            parsed("unsigned int"),
+            Some(TemplateArg::Type(Type::Int { size: 4, signed: false }))
+        ));
+        assert!(matches!(parsed("float4*"), Some(TemplateArg::Type(Type::Pointer { .. }))));
+        assert!(matches!(parsed("32u"), Some(TemplateArg::Value(_))));
+    }
+
+    #[test]
+    fn values_fit_names() {
+        let value = |name: &str| {
+            let mut out = Vec::new();
+            scalar(&Shape::Int(4), name, None, &mut out);
+            i32::from_le_bytes(out.try_into().expect("four bytes"))
+        };
+        assert_eq!((value("n"), value("pitch"), value("log_n"), value("offset")), (1024, 1024, 3, 0));
+    }
+}
