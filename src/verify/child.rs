@@ -19,8 +19,10 @@ pub const STEP: &str = "\u{1e}cudalint-step ";
 
 /// Launches whose times give the median, after warm-up.
 const TIMED: usize = 20;
+/// The same where no fix is to be compared with.
+const TIMED_ALONE: usize = 5;
 /// Most time spent on timing one variant, in milliseconds.
-const TIMING_BUDGET_MS: f64 = 1000.0;
+const TIMING_BUDGET_MS: f64 = 500.0;
 /// Most bytes that rotated input sets take together.
 const ROTATION_BYTES: u64 = 2 << 30;
 const MOST_SETS: u64 = 16;
@@ -182,7 +184,8 @@ fn time(job: &Job, run: &mut Run, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -
     let sets = if job.fixed_source.is_some() { wanted.min(possible).clamp(1, MOST_SETS) } else { 1 };
     let sets: Vec<Inputs> = (0..sets).map(|_| gpu.inputs(&job.args)).collect::<Result<_, _>>()?;
 
-    let (before_ms, launches) = median_time(gpu, kernel, &sets)?;
+    let most = if job.fixed_source.is_some() { TIMED } else { TIMED_ALONE };
+    let (before_ms, launches) = median_time(gpu, kernel, &sets, most)?;
     let input_sets = sets.len() as u32;
     let mut timing = Timing { before_ms, launches, input_sets, ..Timing::default() };
     if let Some(fixed) = &job.fixed_source
@@ -222,16 +225,16 @@ fn time_fix(
         }
     }
     step("timing the fix");
-    let (after_ms, _) = median_time(gpu, &fixed, sets)?;
+    let (after_ms, _) = median_time(gpu, &fixed, sets, TIMED)?;
     timing.after_ms = Some(after_ms);
     Ok(())
 }
 
-/// The median of up to [`TIMED`] launches after warm-up, and how many there were.
-fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[Inputs]) -> Result<(f64, u32), String> {
+/// The median of up to `most` launches after warm-up, and how many there were.
+fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[Inputs], most: usize) -> Result<(f64, u32), String> {
     let warm = kernel.time(gpu, sets, 2)?;
     let one = warm.last().copied().unwrap_or(0.0).max(1e-3);
-    let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, TIMED);
+    let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, most);
     let mut times = kernel.time(gpu, sets, launches)?;
     times.sort_by(f64::total_cmp);
     let median = times.get(times.len() / 2).copied().unwrap_or(one);

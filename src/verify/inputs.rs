@@ -36,6 +36,7 @@ pub struct Types<'a> {
     aliases: FxHashMap<Name, &'a Type>,
     constants: FxHashMap<Name, i64>,
     enums: FxHashMap<Name, Option<&'a Type>>,
+    macros: FxHashMap<Name, TemplateArg>,
 }
 
 /// Template arguments by parameter name.
@@ -94,6 +95,13 @@ impl<'a> Types<'a> {
             }
         }
         types
+    }
+
+    /// `#define REAL float`, `-D N=16`: a macro that stands for a type or a number.
+    pub fn define(&mut self, name: &str, body: &str) {
+        if let Some(meaning) = parsed(body) {
+            self.macros.entry(Name::new(name)).or_insert(meaning);
+        }
     }
 
     /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`.
@@ -241,6 +249,9 @@ impl<'a> Types<'a> {
         if let Some(underlying) = self.enums.get(&name) {
             return underlying.map_or(Ok(Shape::Int(4)), |ty| self.shape(ty, env, depth + 1));
         }
+        if let Some(TemplateArg::Type(ty)) = self.macros.get(&name) {
+            return self.shape(ty, env, depth + 1);
+        }
         Err(format!("the layout of `{name}` is not known"))
     }
 
@@ -274,6 +285,10 @@ impl<'a> Types<'a> {
             ExprKind::Int { value, .. } => Some(*value),
             ExprKind::Name(path) => match env.get(&path.name) {
                 Some(TemplateArg::Value(value)) => self.constant(value, &Env::default()),
+                _ if self.macros.contains_key(&path.name) => match self.macros.get(&path.name) {
+                    Some(TemplateArg::Value(Expr { kind: ExprKind::Int { value, .. }, .. })) => Some(*value),
+                    _ => None,
+                },
                 _ => self.constants.get(&path.name).and_then(|&value| u64::try_from(value).ok()),
             },
             ExprKind::Binary(op, a, b) => {

@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 pub use child::main as child_main;
 pub use library::{Availability, availability};
 pub use parent::Launcher;
-pub use slice::{Slicer, kernels};
+pub use slice::{Slicer, has_dynamic_shared, kernels};
 
 use job::{Job, Run, Verification};
 

@@ -40,6 +40,8 @@ pub struct Item<'a> {
     /// A function that a device can run, or data that it can read.
     pub device: bool,
     pub kernel: bool,
+    /// A macro call that defines device functions or types, perhaps under pasted names.
+    pub makes_device_code: bool,
     /// Member functions for the host alone: left out of the slice.
     pub host: Vec<Range<usize>>,
 }
@@ -166,6 +168,7 @@ impl<'a> Reader<'_, 'a> {
             uses: Vec::new(),
             device: false,
             kernel: false,
+            makes_device_code: false,
             host: Vec::new(),
         }
     }
@@ -381,6 +384,10 @@ impl<'a> Reader<'_, 'a> {
             Role::MacroCall => {
                 item.names.clone_from(&item.uses);
                 item.device = true;
+                item.makes_device_code = self.word(head).is_some_and(|word| {
+                    self.macros.leads_to(word, &["__device__"], 4)
+                        && !self.macros.leads_to(word, &["__global__"], 4)
+                });
             }
             Role::Directive | Role::Open | Role::Close | Role::Using | Role::Dropped => {}
         }

@@ -69,8 +69,11 @@ impl<'a> Slicer<'a> {
             files.insert(id, found);
         }
         let project = Project { slicer: self, macros, files };
-        let kept = project.reached(&order, plain)?;
-        Ok(project.text(root, &kept))
+        // Types and constants of the instance are reached too.
+        let instance = tokens::tokens(kernel).into_iter().filter(|token| token.kind == tokens::Kind::Word);
+        let instance: Vec<&str> = instance.map(|token| token.text).collect();
+        let kept = project.reached(&order, plain, &instance)?;
+        Ok(project.text(root, &kept, &instance))
     }
 
     fn included_by(&self, file: FileId) -> &[(&'a str, FileId)] {
@@ -103,6 +106,15 @@ impl<'a> Slicer<'a> {
         }
         order
     }
+}
+
+/// Whether a translation unit declares shared memory whose size the launch gives.
+pub fn has_dynamic_shared(source: &str) -> bool {
+    let tokens = tokens::tokens(source);
+    tokens.iter().enumerate().any(|(at, token)| {
+        // `extern __shared__`, `extern volatile __shared__`, `extern __align__(16) __shared__`
+        token.is("extern") && tokens.iter().skip(at + 1).take(8).any(|later| later.is("__shared__"))
+    })
 }
 
 /// The plain names of the kernels that a file defines, in order.
@@ -176,9 +188,10 @@ impl<'a> Project<'_, 'a> {
     }
 
     /// The declarations that the kernel needs, itself included.
-    fn reached(&self, order: &[FileId], kernel: &str) -> Result<FxHashSet<Place>, String> {
+    fn reached(&self, order: &[FileId], kernel: &str, instance: &[&str]) -> Result<FxHashSet<Place>, String> {
         let mut by_name: FxHashMap<&str, Vec<Place>> = FxHashMap::default();
         let mut roots = Vec::new();
+        let mut pasted = Vec::new();
         for &file in order {
             for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
                 let declared = matches!(
@@ -190,6 +203,9 @@ impl<'a> Project<'_, 'a> {
                 }
                 for name in &item.names {
                     by_name.entry(name).or_default().push((file, index));
+                }
+                if item.makes_device_code {
+                    pasted.push((file, index));
                 }
                 if item.kernel && item.names.first() == Some(&kernel) {
                     roots.push((file, index));
@@ -203,6 +219,12 @@ impl<'a> Project<'_, 'a> {
         }
         if roots.is_empty() {
             return Err(format!("no definition of kernel `{kernel}` was found"));
+        }
+        // Their names may be pasted together, so nothing can be seen to reach them.
+        roots.extend(pasted);
+        for word in instance {
+            let types = by_name.get(word).into_iter().flatten().copied();
+            roots.extend(types.filter(|&place| self.item(place).is_some_and(|item| !item.kernel)));
         }
         let mut kept: FxHashSet<Place> = roots.iter().copied().collect();
         let mut todo: VecDeque<Place> = roots.into();
@@ -224,8 +246,8 @@ impl<'a> Project<'_, 'a> {
         Ok(kept)
     }
 
-    fn text(&self, root: FileId, kept: &FxHashSet<Place>) -> String {
-        let mut uses: FxHashSet<&str> = FxHashSet::default();
+    fn text(&self, root: FileId, kept: &FxHashSet<Place>, instance: &[&str]) -> String {
+        let mut uses: FxHashSet<&str> = instance.iter().copied().collect();
         for &place in kept {
             uses.extend(self.item(place).into_iter().flat_map(|item| item.uses.iter().copied()));
         }

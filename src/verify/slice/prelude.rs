@@ -37,17 +37,41 @@ const USED_HEADERS: [(&str, IsUse); 6] = [
     ("cuComplex.h", |word| word.starts_with("cuComplex") || word.starts_with("cuDoubleComplex")),
 ];
 
-/// The parts of CUB that NVRTC takes; `cub/cub.cuh` it refuses.
-const CUB: [&str; 8] = [
-    "cub/block/block_load.cuh",
-    "cub/block/block_reduce.cuh",
-    "cub/block/block_scan.cuh",
-    "cub/block/block_store.cuh",
-    "cub/block/block_radix_sort.cuh",
-    "cub/block/block_exchange.cuh",
-    "cub/warp/warp_reduce.cuh",
-    "cub/warp/warp_scan.cuh",
-];
+/// The header of a CUB block or warp primitive: `BlockRadixSort` is in `cub/block/block_radix_sort.cuh`. NVRTC takes these,
+/// `cub/cub.cuh` it refuses.
+fn cub_header(word: &str) -> Option<String> {
+    const PRIMITIVES: [&str; 17] = [
+        "BlockAdjacentDifference",
+        "BlockDiscontinuity",
+        "BlockExchange",
+        "BlockHistogram",
+        "BlockLoad",
+        "BlockMergeSort",
+        "BlockRadixSort",
+        "BlockReduce",
+        "BlockScan",
+        "BlockShuffle",
+        "BlockStore",
+        "WarpExchange",
+        "WarpLoad",
+        "WarpMergeSort",
+        "WarpReduce",
+        "WarpScan",
+        "WarpStore",
+    ];
+    if !PRIMITIVES.contains(&word) {
+        return None;
+    }
+    let mut snake = String::new();
+    for c in word.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    let folder = snake.split('_').next().unwrap_or_default().to_owned();
+    Some(format!("cub/{folder}/{snake}.cuh"))
+}
 
 /// Functions of `<cmath>` that NVRTC has in the global namespace only.
 const MATH: [&str; 46] = [
@@ -109,7 +133,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
         }
     }
     if uses.contains("cub") {
-        CUB.iter().for_each(|header| out.push_str(&format!("#include <{header}>\n")));
+        let mut headers: Vec<String> = uses.iter().filter_map(|word| cub_header(word)).collect();
+        headers.sort();
+        headers.iter().for_each(|header| out.push_str(&format!("#include <{header}>\n")));
     }
     for namespace in NAMESPACES {
         out.push_str(&format!("namespace {namespace} {{}}\n"));
@@ -118,6 +144,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
         if uses.contains(name) {
             out.push_str(&format!("#ifndef {name}\n#define {name} {value}\n#endif\n"));
         }
+    }
+    if uses.contains("register") {
+        out.push_str("#define register\n");
     }
     if uses.contains("numeric_limits") {
         out.push_str(LIMITS);
@@ -151,7 +180,7 @@ typedef unsigned long ulong;
 #endif
 ";
 
-const VALUES: [(&str, &str); 33] = [
+const VALUES: [(&str, &str); 43] = [
     ("CHAR_BIT", "8"),
     ("CHAR_MIN", "(-128)"),
     ("CHAR_MAX", "127"),
@@ -185,6 +214,16 @@ const VALUES: [(&str, &str); 33] = [
     ("NAN", "__builtin_bit_cast(float, 0x7fc00000)"),
     ("M_PI", "3.14159265358979323846"),
     ("M_SQRT2", "1.41421356237309504880"),
+    ("M_SQRT1_2", "0.70710678118654752440"),
+    ("M_E", "2.7182818284590452354"),
+    ("M_LOG2E", "1.4426950408889634074"),
+    ("M_LOG10E", "0.43429448190325182765"),
+    ("M_LN2", "0.69314718055994530942"),
+    ("M_LN10", "2.30258509299404568402"),
+    ("M_PI_2", "1.57079632679489661923"),
+    ("M_PI_4", "0.78539816339744830962"),
+    ("M_1_PI", "0.31830988618379067154"),
+    ("M_2_SQRTPI", "1.12837916709551257390"),
 ];
 
 const LIMITS: &str = "\
@@ -239,6 +278,8 @@ template <class T> struct remove_reference<T&> { typedef T type; };
 template <class T> struct remove_reference<T&&> { typedef T type; };
 template <class T> using remove_reference_t = typename remove_reference<T>::type;
 template <class T> struct remove_cv { typedef typename remove_const<T>::type type; };
+template <class T> struct is_pointer : false_type {};
+template <class T> struct is_pointer<T*> : true_type {};
 template <class T> using remove_cv_t = typename remove_cv<T>::type;
 template <class T> using decay_t = remove_cv_t<remove_reference_t<T>>;
 template <class T> struct decay { typedef decay_t<T> type; };
