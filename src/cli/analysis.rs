@@ -72,7 +72,7 @@ fn silence(
     for (file, findings) in by_file {
         let Some(levels) = settings.get(&file).map(|settings| &settings.levels) else { continue };
         let ran = |rule: &str| levels.contains_key(rule);
-        let applied = suppression::apply(&project.sources, file, findings, &rules, &ran);
+        let applied = suppression::apply(&project.sources, file, findings, &outcome.gaps, &rules, &ran);
         outcome.findings.extend(applied.kept);
         outcome.suppressed.extend(applied.suppressed);
         outcome.findings.extend(applied.unused.into_iter().filter_map(|finding| leveled(finding, settings)));

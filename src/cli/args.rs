@@ -245,6 +245,9 @@ pub struct OutputArgs {
     /// Also report findings that a comment silences
     #[arg(long)]
     pub show_suppressed: bool,
+    /// Print the files that would be checked, and check nothing
+    #[arg(long)]
+    pub show_files: bool,
     /// Print nothing but findings
     #[arg(short, long)]
     pub quiet: bool,
@@ -278,6 +281,9 @@ pub struct InspectArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct RulesArgs {
+    /// The same as --output-format json
+    #[arg(long)]
+    pub json: bool,
     #[arg(long, value_enum, default_value_t)]
     pub output_format: ListFormat,
 }

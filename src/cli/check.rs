@@ -13,6 +13,7 @@ use super::fixing;
 use super::git::{self, Git};
 use super::known::{Baseline, Known};
 use super::output::{self, counted};
+use super::progress::Progress;
 use super::project::{self, Project};
 use super::settings::Configs;
 use super::shell::Shell;
@@ -27,9 +28,18 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
     let project = project::load(shell, &args.project, &mut configs)?;
     timings.step("read");
+    if args.output.show_files {
+        for file in &project.checked {
+            writeln!(shell.stdout, "{}", project.sources.path(*file).display())?;
+        }
+        shell.stdout.flush()?;
+        return Ok(0);
+    }
+    let progress = Progress::start(shell, project.checked.len());
     let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
     let mut outcome = analysis::run(engine, &mut project);
     timings.step("check");
+    drop(progress);
     let known = known(shell, &args.known, engine, &mut project, before, &mut configs)?;
     if let Some(reason) = &args.fix.add_allow {
         known.remove_from(&project, &mut outcome);

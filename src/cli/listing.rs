@@ -30,7 +30,8 @@ pub fn rules(args: &RulesArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result
     };
     let entries: Vec<RuleEntry> = engine.infos().into_iter().map(entry).collect();
     let mut text = String::new();
-    match args.output_format {
+    let format = if args.json { ListFormat::Json } else { args.output_format };
+    match format {
         ListFormat::Json => {
             text = serde_json::to_string_pretty(&serde_json::json!({ "schemaVersion": 1, "rules": entries }))
                 .unwrap_or_default();

@@ -44,6 +44,8 @@ mod fixing;
 
 mod output;
 
+mod progress;
+
 mod check;
 
 mod baseline;

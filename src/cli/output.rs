@@ -122,8 +122,11 @@ pub fn style(shell: &Shell<'_>, args: &OutputArgs) -> Style {
     Style { drawing: Drawing::Unicode, colour, links: colour, width: columns.unwrap_or(100) }
 }
 
-/// Files that were named or found and could not be read.
+/// Files that could not be read, and directories without any.
 fn unreadable(shell: &mut Shell<'_>, project: &Project) -> Result<(), Failure> {
+    for directory in &project.empty {
+        writeln!(shell.stderr, "warning: {}: no CUDA files here", directory.display())?;
+    }
     for gap in &project.gaps {
         writeln!(shell.stderr, "warning: {}: {}", project.sources.path(gap.span.file).display(), gap.reason)?;
     }

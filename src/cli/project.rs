@@ -29,6 +29,8 @@ pub struct Project {
     pub gaps: Vec<Gap>,
     /// The project's directory, for paths in machine formats. Absolute.
     pub root: PathBuf,
+    /// Directories that were named and hold nothing to check. As reports print them.
+    pub empty: Vec<PathBuf>,
     cwd: PathBuf,
     /// The file whose text came from standard input.
     pub stdin: Option<FileId>,
@@ -129,6 +131,7 @@ struct Plan {
     walked: BTreeSet<PathBuf>,
     roots: BTreeSet<Root>,
     cut_off: bool,
+    empty: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -172,6 +175,9 @@ impl Plan {
         let (files, unreadable) = walk::directory(root, args.no_ignore, None);
         self.unreadable.extend(unreadable);
         self.walked.insert(root.to_owned());
+        if files.is_empty() {
+            self.empty.push(root.to_owned());
+        }
         for file in files {
             // What is excluded still informs.
             let excluded = configs.of(&file)?.excludes(&file);
@@ -297,6 +303,7 @@ impl Plan {
         mut contents: Contents,
     ) -> Result<Project, Failure> {
         let mut project = Project { root: self.root(shell), cwd: shell.cwd.clone(), ..Project::default() };
+        project.empty = self.empty.iter().map(|directory| shell.display(directory)).collect();
         for (path, reason) in self.unreadable {
             contents.insert(path, Content::Unreadable(reason));
         }

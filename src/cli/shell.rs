@@ -14,6 +14,8 @@ pub struct Shell<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub terminal: bool,
+    /// Whether standard error is the process's own, and a terminal.
+    pub progress: bool,
     pub variable: fn(&str) -> Option<OsString>,
 }
 
@@ -77,6 +79,7 @@ pub fn with_process<T>(run: impl FnOnce(&mut Shell<'_>) -> T) -> io::Result<T> {
         stdout: &mut stdout,
         stderr: &mut io::stderr(),
         terminal,
+        progress: io::stderr().is_terminal(),
         variable: |name| std::env::var_os(name),
     };
     Ok(run(&mut shell))
@@ -90,7 +93,15 @@ mod tests {
         let (mut stdin, mut stdout, mut stderr) = (io::empty(), io::sink(), io::sink());
         let cwd = PathBuf::from("/");
         let streams = (&mut stdin, &mut stdout, &mut stderr);
-        let shell = Shell { cwd, stdin: streams.0, stdout: streams.1, stderr: streams.2, terminal, variable };
+        let shell = Shell {
+            cwd,
+            stdin: streams.0,
+            stdout: streams.1,
+            stderr: streams.2,
+            terminal,
+            progress: false,
+            variable,
+        };
         shell.color(when)
     }
 

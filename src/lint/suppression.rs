@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use super::super::ir::ast::Gap;
 use super::super::source::{Edit, FileId, SourceFile, Sources, Span};
 use super::finding::{Applicability, Finding, Fix, Level, Numbers, RuleInfo};
 use super::selection::{Selector, UNUSED_ALLOW, UnknownRule, closest};
@@ -59,11 +60,13 @@ pub struct Applied {
     pub unused: Vec<Finding>,
 }
 
-/// Silences the findings of one file. `ran` tells which rules ran on it.
+/// Silences the findings of one file. `ran` tells which rules ran on it. Where something was not understood, nobody
+/// can tell that a comment silences nothing.
 pub fn apply(
     sources: &Sources,
     file: FileId,
     findings: Vec<Finding>,
+    gaps: &[Gap],
     rules: &[&'static RuleInfo],
     ran: &dyn Fn(&str) -> bool,
 ) -> Applied {
@@ -82,7 +85,8 @@ pub fn apply(
     }
     let asked_not_to = allows.iter().any(|allow| allow.names(&UNUSED_ALLOW));
     if ran(UNUSED_ALLOW.name) && !asked_not_to {
-        let unused = allows.iter().filter_map(|allow| unused(source, file, allow, rules, ran));
+        let understood = |allow: &&Allow| !gaps.iter().any(|gap| gap.span.file == file && allow.meets(source, gap));
+        let unused = allows.iter().filter(understood).filter_map(|allow| unused(source, file, allow, rules, ran));
         applied.unused = unused.collect();
     }
     applied
@@ -102,6 +106,10 @@ fn silence(allows: &mut [Allow], source: &SourceFile, finding: &Finding) -> Opti
 }
 
 impl Allow {
+    fn meets(&self, source: &SourceFile, gap: &Gap) -> bool {
+        source.line(gap.span.start) <= self.last_line && self.first_line <= source.line(gap.span.end)
+    }
+
     fn names(&self, rule: &RuleInfo) -> bool {
         self.words.iter().any(|word| word.names(rule))
     }

@@ -36,8 +36,10 @@ fn run(text: &str) -> (Sources, Applied) {
         numbers: Numbers::default(),
         fix: None,
     };
+    let gap = |(at, _)| Gap { span: Span::new(file, at, at + 1), reason: String::new() };
+    let gaps: Vec<Gap> = text.match_indices('?').map(gap).collect();
     let findings = text.match_indices('@').map(finding).collect();
-    let applied = apply(&sources, file, findings, &RULES, &|_| true);
+    let applied = apply(&sources, file, findings, &gaps, &RULES, &|_| true);
     (sources, applied)
 }
 
@@ -76,6 +78,8 @@ fn what_silences_nothing_is_reported_and_removed() {
         text
     };
     assert_eq!(applied("a; // cudalint: allow(bank-conflict)").2, ["allow of `bank-conflict` silences nothing"]);
+    assert_eq!(applied("? // cudalint: allow(bank-conflict)").2, [""; 0]);
+    assert_eq!(applied("?\n// cudalint: allow(bank-conflict)\nb;").2.len(), 1);
     assert_eq!(applied("@; // cudalint: allow(bank-conflit)").2, ["unknown rule or category `bank-conflit`"]);
     assert_eq!(applied("// cudalint: allow-begin(all)\n@;\n").2, ["this block of allow is never closed"]);
     assert_eq!(fixed("a; // cudalint: allow(bank-conflict)\nb;"), "a;\nb;");

@@ -136,3 +136,11 @@ fn excluded_files_inform_in_every_run() {
     assert_eq!(world.run(&[CONCISE, "src/k.cu", "gen/main.cu", "--force-exclude"]).out, all.out);
     assert_eq!(world.run_in("src", "", &[CONCISE]).out, all.out.replace("src/", ""));
 }
+
+#[test]
+fn files_are_listed_and_an_empty_directory_is_named() {
+    let world = World::new(&[("b.cu", ""), ("a.cu", ""), ("none/readme.txt", "")]);
+    assert_eq!(world.run(&["--show-files"]).out, "a.cu\nb.cu\n");
+    let ran = world.run(&["none"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "warning: none: no CUDA files here\n"));
+}

@@ -165,6 +165,7 @@ impl World {
             stdout: &mut out,
             stderr: &mut err,
             terminal: false,
+            progress: false,
             variable: |_| None,
         };
         let engine = Engine { rules: &ALL, check, inspect: |_| Vec::new() };
