@@ -17,6 +17,8 @@ pub mod syntax;
 
 pub mod memory;
 
+pub mod index;
+
 pub mod lint;
 
 #[path = "../rules/mod.rs"]

@@ -1,0 +1,401 @@
+//! Evaluation over the lanes of one warp: an expression becomes 32 integers.
+//!
+//! It is exact for `% / & | ^ << >>`, ternaries and swizzles, where stride lattices fail. Three things make a value
+//! less than known, and each is tracked: it may depend on an unknown that a *valuation* assigns (static: the
+//! [`UNKNOWN`] bit of its dependencies), on data in memory (a hash per lane of the data it saw: equal hashes mean equal
+//! data, so a row number loaded once per warp is uniform though nobody knows it), or be undefined ([`Lanes32::undefined`]).
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::expr::{Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap};
+use super::limits;
+
+/// Lanes of a warp.
+pub const WARP: usize = 32;
+
+/// One value per lane.
+#[derive(Clone, Debug)]
+pub struct Lanes32 {
+    pub value: [i64; WARP],
+    /// A hash of the data in memory that the lane's value depends on.
+    pub data: Option<Box<[u32; WARP]>>,
+    /// Some lane's value has no meaning: division by zero, a loop variable outside its loop.
+    pub undefined: bool,
+}
+
+impl Lanes32 {
+    pub fn splat(value: i64) -> Self {
+        Lanes32 { value: [value; WARP], data: None, undefined: false }
+    }
+
+    /// Do lanes of `mask` that are active see different data?
+    pub fn data_varies(&self, mask: u32) -> bool {
+        let Some(data) = &self.data else { return false };
+        let mut seen = None;
+        (0..WARP).filter(|lane| mask >> lane & 1 == 1).any(|lane| *seen.get_or_insert(data[lane]) != data[lane])
+    }
+
+    /// The lanes where the value is not 0.
+    pub fn mask(&self) -> u32 {
+        (0..WARP).fold(0, |mask, lane| mask | u32::from(self.value[lane] != 0) << lane)
+    }
+}
+
+/// How many different sets of plausible values unknowns are given.
+pub const VALUATIONS: usize = 3;
+
+/// The plausible value of the `index`th unknown. Valuation 0 has multiples of 32 (the favourable case for pitches and
+/// offsets), 1 odd values, 2 multiples of 8 that are not multiples of 32. All are large and distinct, so that a
+/// comparison with a size holds and two sizes never cancel.
+pub fn plausible(valuation: usize, index: u32) -> i64 {
+    let k = i64::from(index);
+    match valuation {
+        0 => 4096 + 1024 * (k % 64) + 65536 * (k / 64),
+        1 => 3001 + 74 * k,
+        _ => 8 * (301 + 2 * k),
+    }
+}
+
+fn mix(a: u32, b: u32) -> u32 {
+    let mut h = a.wrapping_mul(0x9E37_79B1) ^ b.rotate_left(15).wrapping_mul(0x85EB_CA77);
+    h ^= h >> 15;
+    h = h.wrapping_mul(0x2C1B_3C6D);
+    h ^ h >> 13
+}
+
+fn mix64(a: u32, b: i64) -> u32 {
+    mix(mix(a, b as u32), (b >> 32) as u32)
+}
+
+/// What stands for data nobody knows: like [`plausible`], aligned in valuation 0.
+fn plausible_data(valuation: usize, hash: u32) -> i64 {
+    let h = i64::from(hash % 8192);
+    match valuation {
+        0 => 32 * h,
+        1 => 32 * h + 1 + 2 * i64::from(hash >> 28),
+        _ => 8 * (2 * h + 1),
+    }
+}
+
+pub struct Evaluator<'a> {
+    pub arena: &'a Arena,
+    valuation: usize,
+    clock: u64,
+    changed: [u64; 64],
+    memo: Vec<Option<(u64, Rc<Lanes32>)>>,
+    thread: [[i64; WARP]; 3],
+    block_index: [i64; 3],
+    block: [i64; 3],
+    grid: [i64; 3],
+    loops: FxHashMap<LoopId, Vec<Rc<Lanes32>>>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn new(arena: &'a Arena) -> Self {
+        Evaluator {
+            arena,
+            valuation: 0,
+            clock: 1,
+            changed: [1; 64],
+            memo: vec![None; arena.len()],
+            thread: [[0; WARP]; 3],
+            block_index: [0; 3],
+            block: [1; 3],
+            grid: [1; 3],
+            loops: FxHashMap::default(),
+        }
+    }
+
+    fn touch(&mut self, deps: Deps) {
+        self.clock += 1;
+        for bit in 0..64 {
+            if deps >> bit & 1 == 1 {
+                self.changed[bit] = self.clock;
+            }
+        }
+    }
+
+    pub fn set_valuation(&mut self, valuation: usize) {
+        if valuation != self.valuation {
+            self.valuation = valuation;
+            self.touch(UNKNOWN | DATA);
+        }
+    }
+
+    pub fn set_launch(&mut self, block: [i64; 3], grid: [i64; 3]) {
+        if (block, grid) != (self.block, self.grid) {
+            (self.block, self.grid) = (block, grid);
+            self.touch(DIM);
+        }
+    }
+
+    pub fn set_block_index(&mut self, index: [i64; 3]) {
+        if index != self.block_index {
+            self.block_index = index;
+            self.touch(BID);
+        }
+    }
+
+    pub fn set_threads(&mut self, thread: [[i64; WARP]; 3]) {
+        if thread != self.thread {
+            self.thread = thread;
+            self.touch(TID);
+        }
+    }
+
+    /// Enters a loop: its variables take their start values.
+    pub fn start_loop(&mut self, id: LoopId) {
+        let arena = self.arena;
+        let Some(of) = arena.loops.get(id.0 as usize) else { return };
+        let values = of.vars.iter().map(|var| self.eval(var.init)).collect();
+        self.loops.insert(id, values);
+        self.touch(loop_bit(id));
+    }
+
+    /// Goes to the next iteration; lanes outside `live` keep their values.
+    pub fn step_loop(&mut self, id: LoopId, live: u32) {
+        let arena = self.arena;
+        let Some(of) = arena.loops.get(id.0 as usize) else { return };
+        let mut next: Vec<Rc<Lanes32>> = of.vars.iter().map(|var| self.eval(var.next)).collect();
+        if live != u32::MAX
+            && let Some(old) = self.loops.get(&id)
+        {
+            for (next, old) in next.iter_mut().zip(old) {
+                let merged = Rc::make_mut(next);
+                for lane in (0..WARP).filter(|lane| live >> lane & 1 == 0) {
+                    merged.value[lane] = old.value[lane];
+                }
+            }
+        }
+        self.loops.insert(id, next);
+        self.touch(loop_bit(id));
+    }
+
+    /// One value for the whole warp: lane 0's.
+    pub fn uniform(&mut self, id: ExprId) -> i64 {
+        self.eval(id).value[0]
+    }
+
+    pub fn eval(&mut self, id: ExprId) -> Rc<Lanes32> {
+        let deps = self.arena.deps(id);
+        if let Some((time, value)) = &self.memo[id.0 as usize]
+            && self.is_fresh(deps, *time)
+        {
+            return value.clone();
+        }
+        let value = Rc::new(self.compute(id));
+        self.memo[id.0 as usize] = Some((self.clock, value.clone()));
+        value
+    }
+
+    fn is_fresh(&self, mut deps: Deps, time: u64) -> bool {
+        while deps != 0 {
+            if self.changed[deps.trailing_zeros() as usize] > time {
+                return false;
+            }
+            deps &= deps - 1;
+        }
+        true
+    }
+
+    fn compute(&mut self, id: ExprId) -> Lanes32 {
+        let arena = self.arena;
+        match arena.node(id) {
+            Node::Const(value) => Lanes32::splat(*value),
+            Node::Symbol(symbol) => self.symbol(*symbol),
+            Node::Sum { constant, terms } => {
+                let mut sum = Lanes32::splat(*constant);
+                for &(coefficient, factor) in terms {
+                    let factor = self.eval(factor);
+                    for lane in 0..WARP {
+                        sum.value[lane] =
+                            sum.value[lane].wrapping_add(coefficient.wrapping_mul(factor.value[lane]));
+                    }
+                    absorb(&mut sum, &factor);
+                }
+                sum
+            }
+            Node::Product(factors) => {
+                let mut product = Lanes32::splat(1);
+                for &factor in factors {
+                    let factor = self.eval(factor);
+                    for lane in 0..WARP {
+                        product.value[lane] = product.value[lane].wrapping_mul(factor.value[lane]);
+                    }
+                    absorb(&mut product, &factor);
+                }
+                product
+            }
+            Node::Binary { op, unsigned, a, b } => self.binary(*op, *unsigned, *a, *b),
+            Node::Not(a) => self.map(*a, |value| i64::from(value == 0)),
+            Node::Wrap { bytes, signed, a } => self.map(*a, |value| wrap(*bytes, *signed, value)),
+            Node::Select { cond, then, otherwise } => self.select(*cond, *then, *otherwise),
+            Node::Load { base, address } => {
+                let address = self.eval(*address);
+                self.data(mix(*base, 0x10AD), &[address])
+            }
+            Node::Opaque { id, inputs } => {
+                let inputs: Vec<_> = inputs.iter().map(|&input| self.eval(input)).collect();
+                self.data(mix(*id, 0x0A0E), &inputs)
+            }
+            Node::Final { of, var } => self.final_value(*of, *var),
+        }
+    }
+
+    fn map(&mut self, a: ExprId, f: impl Fn(i64) -> i64) -> Lanes32 {
+        let mut out = (*self.eval(a)).clone();
+        out.value.iter_mut().for_each(|value| *value = f(*value));
+        out
+    }
+
+    fn symbol(&self, symbol: Symbol) -> Lanes32 {
+        match symbol {
+            Symbol::ThreadIdx(axis) => {
+                Lanes32 { value: self.thread[axis.index()], data: None, undefined: false }
+            }
+            Symbol::BlockIdx(axis) => Lanes32::splat(self.block_index[axis.index()]),
+            Symbol::BlockDim(axis) => Lanes32::splat(self.block[axis.index()]),
+            Symbol::GridDim(axis) => Lanes32::splat(self.grid[axis.index()]),
+            Symbol::Unknown(index) => Lanes32::splat(self.unknown(index)),
+            Symbol::LoopVar(of, var) => match self.loops.get(&of).and_then(|vars| vars.get(var as usize)) {
+                Some(value) => (**value).clone(),
+                None => Lanes32 { undefined: true, ..Lanes32::splat(0) },
+            },
+        }
+    }
+
+    fn unknown(&self, index: u32) -> i64 {
+        let Some(unknown) = self.arena.unknowns.get(index as usize) else { return 0 };
+        match unknown.preferred {
+            Some(value) => value,
+            None if unknown.is_bool => [1, 0, 1][self.valuation.min(2)],
+            None if unknown.small => [3, 2, 4][self.valuation.min(2)],
+            None => plausible(self.valuation, index),
+        }
+    }
+
+    fn binary(&mut self, op: Op, unsigned: bool, a: ExprId, b: ExprId) -> Lanes32 {
+        let (a, b) = (self.eval(a), self.eval(b));
+        let mut out = Lanes32::splat(0);
+        for lane in 0..WARP {
+            match apply(op, unsigned, a.value[lane], b.value[lane]) {
+                Some(value) => out.value[lane] = value,
+                None => out.undefined = true,
+            }
+        }
+        absorb(&mut out, &a);
+        absorb(&mut out, &b);
+        out
+    }
+
+    fn select(&mut self, cond: ExprId, then: ExprId, otherwise: ExprId) -> Lanes32 {
+        let cond = self.eval(cond);
+        let mask = cond.mask();
+        let mut out = match mask {
+            u32::MAX => (*self.eval(then)).clone(),
+            0 => (*self.eval(otherwise)).clone(),
+            _ => {
+                let (then, otherwise) = (self.eval(then), self.eval(otherwise));
+                let mut out = (*otherwise).clone();
+                for lane in (0..WARP).filter(|lane| mask >> lane & 1 == 1) {
+                    out.value[lane] = then.value[lane];
+                }
+                if then.data.is_some() || otherwise.data.is_some() {
+                    let mut data = [0; WARP];
+                    for (lane, hash) in data.iter_mut().enumerate() {
+                        let side = if mask >> lane & 1 == 1 { &then } else { &otherwise };
+                        *hash = side.data.as_ref().map_or(0, |data| data[lane]);
+                    }
+                    out.data = Some(Box::new(data));
+                }
+                out.undefined = then.undefined || otherwise.undefined;
+                out
+            }
+        };
+        absorb(&mut out, &cond);
+        out
+    }
+
+    fn data(&self, seed: u32, inputs: &[Rc<Lanes32>]) -> Lanes32 {
+        let mut hashes = [seed; WARP];
+        for input in inputs {
+            for (lane, hash) in hashes.iter_mut().enumerate() {
+                *hash = mix64(*hash, input.value[lane]);
+                if let Some(data) = &input.data {
+                    *hash = mix(*hash, data[lane]);
+                }
+            }
+        }
+        let value = hashes.map(|hash| plausible_data(self.valuation, hash));
+        Lanes32 { value, data: Some(Box::new(hashes)), undefined: false }
+    }
+
+    /// Runs the loop to its end. A condition on data gives data; one that does not end gives an undefined value.
+    fn final_value(&mut self, id: LoopId, var: u32) -> Lanes32 {
+        let arena = self.arena;
+        let Some(of) = arena.loops.get(id.0 as usize) else {
+            return Lanes32 { undefined: true, ..Lanes32::splat(0) };
+        };
+        let saved = self.loops.get(&id).cloned();
+        self.start_loop(id);
+        let mut live = u32::MAX;
+        let mut conditions = Vec::new();
+        let mut ended = false;
+        for iteration in 0..limits::FINAL_ITERATIONS {
+            if iteration > 0 || !of.test_last {
+                let cond = self.eval(of.cond);
+                live &= cond.mask();
+                if cond.data.is_some() {
+                    conditions.push(cond);
+                }
+            }
+            if live == 0 || conditions.len() > limits::DATA_ITERATIONS {
+                ended = true;
+                break;
+            }
+            self.step_loop(id, live);
+        }
+        let value = self.loops.get(&id).and_then(|vars| vars.get(var as usize)).cloned();
+        match saved {
+            Some(saved) => self.loops.insert(id, saved),
+            None => self.loops.remove(&id),
+        };
+        self.touch(loop_bit(id));
+        let mut value = value.map_or_else(|| Lanes32::splat(0), |value| (*value).clone());
+        if !conditions.is_empty() {
+            conditions.push(Rc::new(value.clone()));
+            return self.data(mix(id.0, var ^ 0xF1A1), &conditions);
+        }
+        value.undefined |= !ended;
+        value
+    }
+}
+
+fn absorb(out: &mut Lanes32, input: &Lanes32) {
+    out.undefined |= input.undefined;
+    let Some(more) = &input.data else { return };
+    match &mut out.data {
+        None => out.data = Some(more.clone()),
+        Some(data) => data.iter_mut().zip(more.iter()).for_each(|(hash, more)| *hash = mix(*hash, *more)),
+    }
+}
+
+/// The thread indices of a warp's lanes and the mask of lanes that exist, from the linear thread id
+/// `x + y·bx + z·bx·by` (hardware.md §1).
+pub fn threads(block: [i64; 3], warp: i64) -> ([[i64; WARP]; 3], u32) {
+    let mut thread = [[0; WARP]; 3];
+    let mut mask = 0;
+    let [bx, by, bz] = block.map(|extent| extent.max(1));
+    for lane in 0..WARP {
+        let linear = warp * WARP as i64 + lane as i64;
+        if linear < bx * by * bz {
+            mask |= 1 << lane;
+        }
+        thread[Axis::X.index()][lane] = linear % bx;
+        thread[Axis::Y.index()][lane] = linear / bx % by;
+        thread[Axis::Z.index()][lane] = linear / (bx * by) % bz;
+    }
+    (thread, mask)
+}

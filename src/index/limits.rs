@@ -1,0 +1,28 @@
+//! All budgets, with their reasons. Reaching one is a gap or an assumption that is printed, never a hang.
+
+/// Deepest expression; deeper ones become opaque. Real index expressions stay below 40.
+pub const EXPRESSION_DEPTH: u16 = 120;
+/// Terms that a product of two sums may have before it stays a product: `(a+b+c+d)·(e+f+g+h)` is 16.
+pub const DISTRIBUTED_TERMS: usize = 24;
+/// Calls inlined within calls. Device code in public kernels nests up to 9.
+pub const CALL_DEPTH: usize = 14;
+/// Statements executed for one kernel instance, loop bodies counted per pass.
+pub const KERNEL_STEPS: usize = 40_000;
+/// Statements executed for one host root, with everything it calls.
+pub const HOST_STEPS: usize = 60_000;
+/// Launches analysed for one kernel; more are counted, not analysed.
+pub const LAUNCHES_PER_KERNEL: usize = 8;
+/// Requests evaluated for one access, launch and valuation.
+pub const REQUESTS_PER_ACCESS: usize = 3_000;
+/// Iterations of one loop enumerated in one visit.
+pub const LOOP_ITERATIONS: usize = 40;
+/// Iterations run to find the value of a variable after its loop.
+pub const FINAL_ITERATIONS: usize = 4_096;
+/// Iterations of a loop whose condition depends on data.
+pub const DATA_ITERATIONS: usize = 2;
+/// Accesses recorded for one kernel instance.
+pub const ACCESSES_PER_KERNEL: usize = 1_500;
+/// Expressions in one arena.
+pub const ARENA_NODES: usize = 400_000;
+/// Elements of a local array whose values are followed.
+pub const LOCAL_ELEMENTS: usize = 256;

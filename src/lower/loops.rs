@@ -1,0 +1,638 @@
+//! Loops become recurrences: every variable that the body changes is `{init, next}` over the iterations.
+//!
+//! The body runs twice. The first pass, with a fresh symbol for every variable it may change, shows which ones it does
+//! change and whether a lane can leave early; the second, with symbols only for those, records accesses. The evaluator
+//! then runs the recurrences, so `s >>= 1`, `buf ^= 1` and two counters at once need no closed form.
+
+use rustc_hash::FxHashSet;
+
+use super::exec::Exec;
+use super::types::Ty;
+use super::value::{Obj, Place, Pointer, SlotId, Val};
+use crate::index::expr::{ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
+use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, Name, Stmt, StmtKind, VarDecl};
+use crate::source::Span;
+use std::rc::Rc;
+
+/// Where lanes went that left the current loop body early.
+#[derive(Clone, Debug, Default)]
+pub struct Leaving {
+    /// The condition under which lanes met `continue`.
+    pub continued: Option<ExprId>,
+    pub broke: bool,
+    /// Lanes that met `break`, for a `switch`: they go on behind it.
+    pub broken: Option<ExprId>,
+}
+
+/// A leaf of a slot's value that a loop may change.
+#[derive(Clone)]
+struct Carried {
+    slot: SlotId,
+    path: Vec<usize>,
+    init: ExprId,
+}
+
+impl Exec<'_> {
+    /// `break` or `continue`.
+    pub fn leave(&mut self, is_continue: bool) {
+        let alive = self.alive;
+        let zero = self.arena.constant(0);
+        let Some(mut leaving) = self.frames.last_mut().and_then(|frame| frame.leaving.pop()) else { return };
+        let target = if is_continue { &mut leaving.continued } else { &mut leaving.broken };
+        *target = Some(match *target {
+            Some(before) => self.arena.or(before, alive),
+            None => alive,
+        });
+        leaving.broke |= !is_continue;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.leaving.push(leaving);
+        }
+        self.alive = zero;
+    }
+
+    /// A `switch`: lanes that break go on behind it; `continue` belongs to the loop around it.
+    pub fn with_breaks(&mut self, f: impl FnOnce(&mut Self)) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.leaving.push(Leaving::default());
+        }
+        f(self);
+        let Some(left) = self.frames.last_mut().and_then(|frame| frame.leaving.pop()) else { return };
+        if let Some(broken) = left.broken {
+            self.alive = self.arena.or(self.alive, broken);
+        }
+        if let Some(continued) = left.continued
+            && let Some(outer) = self.frames.last_mut().and_then(|frame| frame.leaving.last_mut())
+        {
+            let before = outer.continued;
+            let merged = before.map_or(continued, |before| self.arena.or(before, continued));
+            if let Some(outer) = self.frames.last_mut().and_then(|frame| frame.leaving.last_mut()) {
+                outer.continued = Some(merged);
+            }
+        }
+    }
+
+    pub fn run_loop(&mut self, cond: Option<&Expr>, step: Option<&Expr>, body: &Stmt, test_last: bool) {
+        let mut names = FxHashSet::default();
+        assigned_in_stmt(body, &mut names);
+        cond.into_iter().chain(step).for_each(|expr| assigned_in_expr(expr, &mut names));
+        self.loop_over(names, test_last, |exec| {
+            let mut test = exec.arena.constant(1);
+            if !test_last && let Some(cond) = cond {
+                test = exec.condition(cond);
+            }
+            (test, move |exec: &mut Self| {
+                exec.body(body);
+                exec.end_iteration();
+                if let Some(step) = step {
+                    exec.discard(step);
+                }
+                if test_last && let Some(cond) = cond { exec.condition(cond) } else { exec.arena.constant(1) }
+            })
+        });
+    }
+
+    /// Lanes that met `continue` are back for the step.
+    fn end_iteration(&mut self) {
+        let continued = self
+            .frames
+            .last_mut()
+            .and_then(|frame| frame.leaving.last_mut())
+            .and_then(|leaving| leaving.continued.take());
+        if let Some(continued) = continued {
+            self.alive = self.arena.or(self.alive, continued);
+        }
+    }
+
+    fn loop_over<B>(&mut self, names: FxHashSet<Name>, test_last: bool, enter: impl Fn(&mut Self) -> (ExprId, B))
+    where
+        B: FnOnce(&mut Self) -> ExprId,
+    {
+        let slots = self.candidate_slots(&names);
+        let saved = self.alive;
+        // A loop that runs once or never, such as `do { … } while (0)`, is no loop.
+        let mark = self.journal.len();
+        self.probing += 1;
+        let probe = self.pass(&slots, None, test_last, &enter);
+        self.probing -= 1;
+        self.roll_back(mark);
+        self.alive = saved;
+        let Some(probe) = probe else { return };
+        if self.arena.as_const(probe.cond) == Some(0) {
+            if test_last {
+                self.once(&enter);
+            }
+            return;
+        }
+        let Some(run) = self.pass(&slots, Some(&probe), test_last, &enter) else { return };
+        self.alive = saved;
+        self.leave_loop(run, mark);
+    }
+
+    fn once<B>(&mut self, enter: &impl Fn(&mut Self) -> (ExprId, B))
+    where
+        B: FnOnce(&mut Self) -> ExprId,
+    {
+        self.with_breaks(|exec| {
+            let (_, body) = enter(exec);
+            body(exec);
+        });
+    }
+
+    /// The slots that names in the body refer to, with everything references lead to.
+    fn candidate_slots(&self, names: &FxHashSet<Name>) -> Vec<SlotId> {
+        let mut slots: Vec<SlotId> = Vec::new();
+        let mut queue: Vec<SlotId> = names.iter().filter_map(|&name| self.lookup(name)).collect();
+        let closures: Vec<_> = queue.iter().filter_map(|&id| self.closure_slots(id)).flatten().collect();
+        queue.extend(closures);
+        if let Some(frame) = self.frames.last() {
+            queue.extend(frame.this.as_ref().and_then(|place| root_slot(place)));
+            queue.push(frame.result);
+        }
+        while let Some(id) = queue.pop() {
+            if slots.contains(&id) {
+                continue;
+            }
+            slots.push(id);
+            if let Val::Ref(place) = &self.slot(id).value {
+                queue.extend(root_slot(place));
+            }
+        }
+        slots.sort();
+        slots
+    }
+
+    fn closure_slots(&self, id: SlotId) -> Option<Vec<SlotId>> {
+        let Val::Lambda(closure) = &self.slot(id).value else { return None };
+        let mut names = FxHashSet::default();
+        closure.lambda.body.iter().for_each(|stmt| assigned_in_stmt(stmt, &mut names));
+        Some(
+            names
+                .iter()
+                .filter_map(|name| closure.scopes.iter().rev().find_map(|scope| scope.get(name).copied()))
+                .collect(),
+        )
+    }
+
+    fn pass<B>(
+        &mut self,
+        slots: &[SlotId],
+        known: Option<&Pass>,
+        test_last: bool,
+        enter: &impl Fn(&mut Self) -> (ExprId, B),
+    ) -> Option<Pass>
+    where
+        B: FnOnce(&mut Self) -> ExprId,
+    {
+        if self.out_of_budget() || self.loops.len() > 24 {
+            return None;
+        }
+        let mut carried = Vec::new();
+        for &slot in slots {
+            let value = self.slot(slot).value.clone();
+            self.leaves(slot, &value, &mut Vec::new(), &mut carried);
+        }
+        if let Some(known) = known {
+            carried.retain(|leaf| known.changed.iter().any(|(slot, path)| *slot == leaf.slot && *path == leaf.path));
+        }
+        let id = LoopId(self.arena.loops.len() as u32);
+        let one = self.arena.constant(1);
+        let mut vars: Vec<LoopVar> = carried
+            .iter()
+            .map(|leaf| LoopVar {
+                name: self.slot(leaf.slot).name,
+                init: leaf.init,
+                next: leaf.init,
+                deps: self.arena.deps(leaf.init) | known.map_or(0, |known| known.deps),
+            })
+            .collect();
+        let early = known.is_some_and(|known| known.leaves_early);
+        if early {
+            let deps = known.map_or(0, |known| known.deps);
+            vars.push(LoopVar { name: Name::new("running"), init: one, next: one, deps });
+        }
+        self.arena.loops.push(Loop { vars, cond: one, test_last, deps: known.map_or(0, |known| known.deps) });
+        for (place, leaf) in carried.iter().enumerate() {
+            let symbol = self.arena.symbol(Symbol::LoopVar(id, place as u32));
+            self.write_leaf(leaf.slot, &leaf.path, symbol);
+        }
+        self.loops.push(id);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.leaving.push(super::loops::Leaving::default());
+        }
+        let entry = self.alive;
+        let (mut cond, body) = enter(self);
+        let after = body(self);
+        if test_last {
+            cond = after;
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.leaving.pop();
+        }
+        self.loops.pop();
+        Some(self.close(id, carried, entry, cond, early))
+    }
+
+    /// Reads what the iteration left and completes the loop's recurrences.
+    fn close(&mut self, id: LoopId, carried: Vec<Carried>, entry: ExprId, cond: ExprId, early: bool) -> Pass {
+        let leaves_early = self.alive != entry;
+        let mut changed = Vec::new();
+        let mut deps = self.arena.deps(cond);
+        let mut next = Vec::new();
+        for (place, leaf) in carried.iter().enumerate() {
+            let symbol = self.arena.symbol(Symbol::LoopVar(id, place as u32));
+            let value = self.slot(leaf.slot).value.clone();
+            let value = self.read_leaf(&value, &leaf.path).unwrap_or(symbol);
+            if value != symbol {
+                changed.push((leaf.slot, leaf.path.clone()));
+                deps |= self.arena.deps(value) | self.arena.deps(leaf.init);
+            }
+            next.push(value);
+        }
+        let mut total = cond;
+        if early {
+            let running = self.arena.symbol(Symbol::LoopVar(id, carried.len() as u32));
+            next.push(self.alive);
+            total = self.arena.and(cond, running);
+        }
+        if leaves_early {
+            deps |= self.arena.deps(self.alive);
+        }
+        deps &= !loop_bit(id);
+        if let Some(of) = self.arena.loops.get_mut(id.0 as usize) {
+            for (var, next) in of.vars.iter_mut().zip(next) {
+                var.next = next;
+            }
+            of.cond = total;
+            of.deps = deps;
+        }
+        Pass { id, carried, changed, cond: total, leaves_early, deps }
+    }
+
+    /// After the loop every changed variable has its final value.
+    fn leave_loop(&mut self, run: Pass, _mark: usize) {
+        for (place, leaf) in run.carried.iter().enumerate() {
+            let value = self.arena.final_value(run.id, place as u32);
+            self.write_leaf(leaf.slot, &leaf.path, value);
+        }
+        // What was assigned from values of the last iteration, other than carried leaves, refers to loop symbols: such
+        // leaves are all carried, since they were assigned in the body.
+    }
+
+    fn leaves(&mut self, slot: SlotId, value: &Val, path: &mut Vec<usize>, out: &mut Vec<Carried>) {
+        if out.len() > 200 {
+            return;
+        }
+        let init = match value {
+            Val::Int(expr, _) => *expr,
+            Val::Ptr(pointer) => pointer.offset,
+            Val::Float(_, atom, _) | Val::Opaque(_, atom) => *atom,
+            Val::Array(array) => array.rest,
+            Val::Void => self.arena.constant(0),
+            Val::Obj(obj) => {
+                for (place, field) in obj.fields.iter().enumerate() {
+                    path.push(place);
+                    self.leaves(slot, field, path, out);
+                    path.pop();
+                }
+                return;
+            }
+            Val::Ref(_) | Val::Lambda(_) | Val::Function(_) | Val::Group(_) => return,
+        };
+        out.push(Carried { slot, path: path.clone(), init });
+    }
+
+    fn read_leaf(&mut self, value: &Val, path: &[usize]) -> Option<ExprId> {
+        match (value, path) {
+            (Val::Obj(obj), [first, rest @ ..]) => self.read_leaf(obj.fields.get(*first)?, rest),
+            (Val::Void, _) => Some(self.arena.constant(0)),
+            (Val::Array(array), []) => Some(if array.known.is_empty() {
+                array.rest
+            } else {
+                let mut inputs: Vec<ExprId> = vec![array.rest];
+                let values: Vec<Val> = array.known.values().cloned().collect();
+                inputs.extend(values.iter().map(|value| self.atom(value)));
+                self.combine(&inputs)
+            }),
+            (value, _) => Some(self.atom(value)),
+        }
+    }
+
+    fn write_leaf(&mut self, slot: SlotId, path: &[usize], expr: ExprId) {
+        let ty = self.slot(slot).ty.clone();
+        let value = self.slot(slot).value.clone();
+        let value = with_leaf(value, path, expr, &ty);
+        self.set_slot(slot, value);
+    }
+
+    // Loop macros and range-for.
+
+    pub fn loop_macro(&mut self, name: Name, args: &[Expr], body: &Stmt, at: Span) {
+        let texts: Vec<String> = args.iter().map(|arg| self.sources.text(arg.span).to_owned()).collect();
+        if let Some(text) = self.expand_macro(name, Some(&texts), at)
+            && let Some(mut head) = crate::syntax::parse_stmts(&format!("{text} ;"), at)
+            && graft(&mut head, body)
+        {
+            self.block(&head);
+            return;
+        }
+        self.grid_stride(args, body);
+    }
+
+    /// `KERNEL_LOOP(i, n) body`: `for (i = global thread id; i < n; i += threads of the grid) body`.
+    fn grid_stride(&mut self, args: &[Expr], body: &Stmt) {
+        let (Some(ExprKind::Name(path)), Some(bound)) = (args.first().map(|arg| &arg.kind), args.get(1)) else {
+            return self.body(body);
+        };
+        let name = path.name;
+        let (start, stride) = self.grid_stride_terms();
+        self.scoped(|exec| {
+            exec.declare(name, Ty::INT, Val::Int(start, Ty::INT), false);
+            let mut names = FxHashSet::default();
+            assigned_in_stmt(body, &mut names);
+            names.insert(name);
+            exec.loop_over(names, false, |exec| {
+                let limit = exec.value(bound);
+                let limit = exec.atom(&limit);
+                let slot = exec.lookup(name);
+                let current = slot.map_or(start, |slot| {
+                    let value = exec.slot(slot).value.clone();
+                    exec.atom(&value)
+                });
+                let test = exec.arena.binary(crate::index::expr::Op::Lt, false, current, limit);
+                (test, move |exec: &mut Self| {
+                    exec.body(body);
+                    exec.end_iteration();
+                    if let Some(slot) = slot {
+                        let value = exec.slot(slot).value.clone();
+                        let now = exec.atom(&value);
+                        let next = exec.arena.add(now, stride);
+                        exec.set_slot(slot, Val::Int(next, Ty::INT));
+                    }
+                    exec.arena.constant(1)
+                })
+            });
+        });
+    }
+
+    fn grid_stride_terms(&mut self) -> (ExprId, ExprId) {
+        use crate::index::expr::Axis;
+        let tid = self.arena.symbol(Symbol::ThreadIdx(Axis::X));
+        let bid = self.arena.symbol(Symbol::BlockIdx(Axis::X));
+        let start = self.arena.mul(bid, self.dims.block[0]);
+        let start = self.arena.add(start, tid);
+        let stride = self.arena.mul(self.dims.block[0], self.dims.grid[0]);
+        (start, stride)
+    }
+
+    pub fn range_for(&mut self, var: &VarDecl, range: &Expr, body: &Stmt) {
+        let range = self.value(range);
+        let atom = self.atom(&range);
+        let item = self.arena.opaque(vec![atom]);
+        let ty = self.ty(&var.ty);
+        let mut names = FxHashSet::default();
+        assigned_in_stmt(body, &mut names);
+        self.scoped(|exec| {
+            let value = match &ty {
+                Ty::Int { .. } | Ty::Bool => Val::Int(item, ty.clone()),
+                Ty::Float { size } => Val::Float(None, item, *size),
+                _ => Val::Opaque(ty.clone(), item),
+            };
+            exec.declare(var.name, ty.clone(), value, false);
+            exec.loop_over(names, false, |_| {
+                (item, |exec: &mut Self| {
+                    exec.body(body);
+                    exec.end_iteration();
+                    exec.arena.constant(1)
+                })
+            });
+        });
+    }
+}
+
+struct Pass {
+    id: LoopId,
+    carried: Vec<Carried>,
+    changed: Vec<(SlotId, Vec<usize>)>,
+    cond: ExprId,
+    leaves_early: bool,
+    deps: crate::index::expr::Deps,
+}
+
+fn root_slot(place: &Place) -> Option<SlotId> {
+    match place {
+        Place::Slot { slot, .. } => Some(*slot),
+        Place::Memory { .. } | Place::Value(_) => None,
+    }
+}
+
+fn with_leaf(value: Val, path: &[usize], expr: ExprId, ty: &Ty) -> Val {
+    match (value, path) {
+        (Val::Obj(obj), [first, rest @ ..]) => {
+            let mut obj: Obj = (*obj).clone();
+            let field_ty = obj.ty.fields.get(*first).map_or(Ty::Auto, |field| field.ty.clone());
+            if let Some(field) = obj.fields.get_mut(*first) {
+                *field = with_leaf(field.clone(), rest, expr, &field_ty);
+            }
+            Val::Obj(Rc::new(obj))
+        }
+        (Val::Int(_, ty), _) => Val::Int(expr, ty),
+        (Val::Float(_, _, size), _) => Val::Float(None, expr, size),
+        (Val::Ptr(pointer), _) => Val::Ptr(Pointer { offset: expr, ..pointer }),
+        (Val::Array(array), _) => {
+            let mut array = (*array).clone();
+            array.known.clear();
+            array.rest = expr;
+            Val::Array(Rc::new(array))
+        }
+        (Val::Void, _) => match ty {
+            Ty::Int { .. } | Ty::Bool => Val::Int(expr, ty.clone()),
+            Ty::Float { size } => Val::Float(None, expr, *size),
+            _ => Val::Void,
+        },
+        (Val::Opaque(ty, _), _) => Val::Opaque(ty, expr),
+        (other, _) => other,
+    }
+}
+
+/// Puts `body` where the expansion of a loop macro has its empty statement: the innermost, last one.
+fn graft(stmts: &mut Vec<Stmt>, body: &Stmt) -> bool {
+    while stmts.len() > 1 && stmts.last().is_some_and(|stmt| matches!(stmt.kind, StmtKind::Empty)) {
+        stmts.pop();
+    }
+    stmts.last_mut().is_some_and(|stmt| graft_into(stmt, body))
+}
+
+fn graft_into(stmt: &mut Stmt, body: &Stmt) -> bool {
+    match &mut stmt.kind {
+        StmtKind::For { body: inner, .. } | StmtKind::While { body: inner, .. } => match inner.kind {
+            StmtKind::Empty => {
+                **inner = body.clone();
+                true
+            }
+            _ => graft_into(inner, body),
+        },
+        StmtKind::If { then, otherwise: None, .. } => match then.kind {
+            StmtKind::Empty => {
+                **then = body.clone();
+                true
+            }
+            _ => graft_into(then, body),
+        },
+        _ => false,
+    }
+}
+
+/// Names that a statement may assign: the roots of assignments, increments, address-of and call arguments.
+pub fn assigned_in_stmt(stmt: &Stmt, out: &mut FxHashSet<Name>) {
+    let mut list = |stmts: &[Stmt]| stmts.iter().for_each(|stmt| assigned_in_stmt(stmt, out));
+    match &stmt.kind {
+        StmtKind::Decl(vars) => {
+            for var in vars {
+                match &var.init {
+                    ast::Init::None => {}
+                    ast::Init::Assign(expr) => {
+                        if matches!(var.ty, ast::Type::Reference { .. } | ast::Type::Pointer { .. }) {
+                            root_name(expr, out);
+                        }
+                        assigned_in_expr(expr, out);
+                    }
+                    ast::Init::Paren(args) | ast::Init::Brace(args) => {
+                        args.iter().for_each(|arg| assigned_in_expr(arg, out));
+                    }
+                }
+            }
+        }
+        StmtKind::Expr(expr) => assigned_in_expr(expr, out),
+        StmtKind::Block(body) => list(body),
+        StmtKind::If { init, cond, then, otherwise, .. } => {
+            assigned_in_expr(cond, out);
+            init.iter().chain([then]).chain(otherwise).for_each(|stmt| assigned_in_stmt(stmt, out));
+        }
+        StmtKind::For { init, cond, step, body } => {
+            init.iter().chain([body]).for_each(|stmt| assigned_in_stmt(stmt, out));
+            cond.iter().chain(step).for_each(|expr| assigned_in_expr(expr, out));
+        }
+        StmtKind::RangeFor { range, body, .. } => {
+            assigned_in_expr(range, out);
+            assigned_in_stmt(body, out);
+        }
+        StmtKind::While { cond, body } | StmtKind::DoWhile { body, cond } => {
+            assigned_in_expr(cond, out);
+            assigned_in_stmt(body, out);
+        }
+        StmtKind::Return(Some(expr)) => assigned_in_expr(expr, out),
+        StmtKind::Switch { cond, cases } => {
+            assigned_in_expr(cond, out);
+            for case in cases {
+                case.body.iter().for_each(|stmt| assigned_in_stmt(stmt, out));
+            }
+        }
+        StmtKind::LoopMacro { args, body, .. } => {
+            args.iter().for_each(|arg| root_name(arg, out));
+            assigned_in_stmt(body, out);
+        }
+        StmtKind::Macro { args, .. } => {
+            for text in args.iter().flatten() {
+                let mut word = String::new();
+                for c in text.chars().chain([' ']) {
+                    if c.is_alphanumeric() || c == '_' {
+                        word.push(c);
+                    } else if !word.is_empty() {
+                        out.insert(Name::new(&std::mem::take(&mut word)));
+                    }
+                }
+            }
+        }
+        StmtKind::Alternatives(branches) => branches.iter().for_each(|branch| list(branch)),
+        StmtKind::Asm(asm) => asm.outputs.iter().for_each(|(_, expr)| root_name(expr, out)),
+        StmtKind::Empty
+        | StmtKind::Return(None)
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Jump
+        | StmtKind::Alias(_)
+        | StmtKind::Struct(_)
+        | StmtKind::Enum(_)
+        | StmtKind::Unknown(_) => {}
+    }
+}
+
+pub fn assigned_in_expr(expr: &Expr, out: &mut FxHashSet<Name>) {
+    use ast::UnaryOp;
+    match &expr.kind {
+        ExprKind::Assign(_, left, right) => {
+            root_name(left, out);
+            assigned_in_expr(left, out);
+            assigned_in_expr(right, out);
+        }
+        ExprKind::Unary(op, operand) => {
+            if matches!(
+                op,
+                UnaryOp::PreInc | UnaryOp::PreDec | UnaryOp::PostInc | UnaryOp::PostDec | UnaryOp::AddrOf
+            ) {
+                root_name(operand, out);
+            }
+            assigned_in_expr(operand, out);
+        }
+        ExprKind::Binary(op, a, b) => {
+            // `stream >> x`
+            if *op == BinaryOp::Shr {
+                root_name(b, out);
+            }
+            assigned_in_expr(a, out);
+            assigned_in_expr(b, out);
+        }
+        ExprKind::Ternary(a, b, c) => [a, b, c].into_iter().for_each(|expr| assigned_in_expr(expr, out)),
+        ExprKind::Comma(list) => list.iter().for_each(|expr| assigned_in_expr(expr, out)),
+        ExprKind::Index(base, indices) => {
+            assigned_in_expr(base, out);
+            indices.iter().for_each(|expr| assigned_in_expr(expr, out));
+        }
+        ExprKind::Field { base, .. } => assigned_in_expr(base, out),
+        ExprKind::Call { callee, args } => {
+            match &callee.kind {
+                ExprKind::Field { base, .. } => root_name(base, out),
+                _ => root_name(callee, out),
+            }
+            for arg in args {
+                root_name(arg, out);
+                assigned_in_expr(arg, out);
+            }
+        }
+        ExprKind::Launch { config, args, .. } => {
+            config.iter().chain(args).for_each(|expr| assigned_in_expr(expr, out));
+        }
+        ExprKind::Cast { operand, .. } | ExprKind::SizeofExpr(operand) => assigned_in_expr(operand, out),
+        ExprKind::Construct { args, .. } => args.iter().for_each(|expr| assigned_in_expr(expr, out)),
+        ExprKind::InitList(items) => items.iter().for_each(|(_, expr)| assigned_in_expr(expr, out)),
+        ExprKind::Lambda(lambda) => lambda.body.iter().for_each(|stmt| assigned_in_stmt(stmt, out)),
+        ExprKind::New { .. }
+        | ExprKind::Int { .. }
+        | ExprKind::Float { .. }
+        | ExprKind::Bool(_)
+        | ExprKind::Char(_)
+        | ExprKind::Str
+        | ExprKind::Nullptr
+        | ExprKind::This
+        | ExprKind::Name(_)
+        | ExprKind::SizeofType(_)
+        | ExprKind::AlignofType(_)
+        | ExprKind::Unknown(_) => {}
+    }
+}
+
+fn root_name(expr: &Expr, out: &mut FxHashSet<Name>) {
+    match &expr.kind {
+        ExprKind::Name(path) => {
+            out.insert(path.name);
+        }
+        ExprKind::Index(base, _) | ExprKind::Field { base, .. } => root_name(base, out),
+        ExprKind::Unary(_, operand) | ExprKind::Cast { operand, .. } => root_name(operand, out),
+        ExprKind::Ternary(_, a, b) | ExprKind::Binary(_, a, b) => {
+            root_name(a, out);
+            root_name(b, out);
+        }
+        ExprKind::Comma(list) => list.iter().for_each(|expr| root_name(expr, out)),
+        _ => {}
+    }
+}

@@ -1,0 +1,299 @@
+//! Everything the files of a run define, and what a name means in one translation unit.
+//!
+//! A translation unit is a root file with what it includes, transitively. Names are looked up there first; functions
+//! that are only declared there are looked for beside it, then in the whole project, nearest path first.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use petgraph::graphmap::DiGraphMap;
+use petgraph::visit::Bfs;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::macros::MacroDef;
+use crate::ir::ast::{Alias, EnumDef, FunctionDef, Name, StructDef, Unit, VarDecl};
+use crate::source::{FileId, Sources};
+
+/// What one file contributes: its syntax, its macros and the includes it asks for.
+#[derive(Default)]
+pub struct FileUnit {
+    pub unit: Unit,
+    pub macros: Vec<MacroDef>,
+    /// Include paths as written, quoted or angled.
+    pub includes: Vec<String>,
+}
+
+#[derive(Clone)]
+pub struct Entry<T> {
+    pub file: FileId,
+    pub item: T,
+}
+
+type Table<T> = FxHashMap<Name, Vec<Entry<T>>>;
+
+#[derive(Default)]
+pub struct Project {
+    pub files: Vec<FileUnit>,
+    functions: Table<Arc<FunctionDef>>,
+    structs: Table<Arc<StructDef>>,
+    enumerators: Table<(Arc<EnumDef>, usize)>,
+    enums: Table<Arc<EnumDef>>,
+    aliases: Table<Alias>,
+    globals: Table<VarDecl>,
+    macros: Table<Arc<MacroDef>>,
+    directories: Vec<PathBuf>,
+    closures: Vec<Arc<Vec<FileId>>>,
+    includers: Vec<Vec<FileId>>,
+}
+
+/// The files of a translation unit; the root first.
+#[derive(Clone)]
+pub struct TranslationUnit {
+    pub root: FileId,
+    set: Arc<FxHashSet<FileId>>,
+}
+
+impl TranslationUnit {
+    pub fn contains(&self, file: FileId) -> bool {
+        self.set.contains(&file)
+    }
+}
+
+impl Project {
+    pub fn new(sources: &Sources, files: Vec<FileUnit>, include_dirs: &[PathBuf]) -> Project {
+        let mut project = Project { files, ..Project::default() };
+        project.directories = sources
+            .ids()
+            .map(|id| normalize(sources.path(id)).parent().map(Path::to_owned).unwrap_or_default())
+            .collect();
+        project.resolve_includes(sources, include_dirs);
+        project.index();
+        project
+    }
+
+    fn resolve_includes(&mut self, sources: &Sources, include_dirs: &[PathBuf]) {
+        let resolver = IncludeResolver::new(sources, include_dirs);
+        let mut graph = DiGraphMap::<u32, ()>::new();
+        for (from, file) in self.files.iter().enumerate() {
+            graph.add_node(from as u32);
+            for include in &file.includes {
+                if let Some(to) = resolver.resolve(&self.directories[from], include) {
+                    graph.add_edge(from as u32, to.0, ());
+                }
+            }
+        }
+        self.includers = vec![Vec::new(); self.files.len()];
+        for from in 0..self.files.len() as u32 {
+            let mut reached = Vec::new();
+            let mut search = Bfs::new(&graph, from);
+            while let Some(node) = search.next(&graph) {
+                reached.push(FileId(node));
+                if node != from
+                    && let Some(includers) = self.includers.get_mut(node as usize)
+                {
+                    includers.push(FileId(from));
+                }
+            }
+            self.closures.push(Arc::new(reached));
+        }
+    }
+
+    fn index(&mut self) {
+        for (id, file) in self.files.iter().enumerate() {
+            let id = FileId(id as u32);
+            let unit = &file.unit;
+            for function in &unit.functions {
+                push(&mut self.functions, function.name, id, function.clone());
+            }
+            let mut structs: Vec<&Arc<StructDef>> = unit.structs.iter().collect();
+            while let Some(item) = structs.pop() {
+                push(&mut self.structs, item.name, id, item.clone());
+                structs.extend(&item.structs);
+                for inner in &item.enums {
+                    index_enum(&mut self.enumerators, &mut self.enums, id, inner);
+                }
+            }
+            for item in &unit.enums {
+                index_enum(&mut self.enumerators, &mut self.enums, id, item);
+            }
+            for alias in &unit.aliases {
+                push(&mut self.aliases, alias.name, id, alias.clone());
+            }
+            for global in &unit.globals {
+                push(&mut self.globals, global.name, id, global.clone());
+            }
+            for item in &file.macros {
+                push(&mut self.macros, item.name, id, Arc::new(item.clone()));
+            }
+        }
+    }
+
+    /// The translation unit whose root is `file`; a header stands for the first file that includes it.
+    pub fn unit_of(&self, file: FileId, prefer_includer: bool) -> TranslationUnit {
+        let root = match self.includers.get(file.0 as usize).and_then(|list| list.first()) {
+            Some(&includer) if prefer_includer => includer,
+            _ => file,
+        };
+        let files = self.closures.get(root.0 as usize).cloned().unwrap_or_default();
+        TranslationUnit { root, set: Arc::new(files.iter().copied().collect()) }
+    }
+
+    /// The files that include `file`, nearest roots in file order.
+    pub fn includers(&self, file: FileId) -> &[FileId] {
+        self.includers.get(file.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The file and everything it includes.
+    pub fn closure(&self, file: FileId) -> &[FileId] {
+        self.closures.get(file.0 as usize).map_or(&[], |files| files.as_slice())
+    }
+
+    /// Functions of that name with a body, best candidates only: those of the unit, else the nearest elsewhere.
+    pub fn functions(&self, tu: &TranslationUnit, name: Name) -> Vec<&Entry<Arc<FunctionDef>>> {
+        let Some(entries) = self.functions.get(&name) else { return Vec::new() };
+        let bodied = |entry: &&Entry<Arc<FunctionDef>>| entry.item.body.is_some();
+        let own: Vec<_> = entries.iter().filter(bodied).filter(|entry| tu.contains(entry.file)).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        let others: Vec<_> = entries.iter().filter(bodied).collect();
+        let best = others.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
+        others.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).collect()
+    }
+
+    /// Is the name declared as a kernel anywhere in the unit or defined as one that the unit can reach?
+    pub fn is_kernel(&self, tu: &TranslationUnit, name: Name) -> bool {
+        self.functions(tu, name).iter().any(|entry| entry.item.qualifiers.kernel)
+    }
+
+    pub fn structs(&self, tu: &TranslationUnit, name: Name) -> Vec<&Entry<Arc<StructDef>>> {
+        self.visible(&self.structs, tu, name)
+    }
+
+    pub fn enumerator(&self, tu: &TranslationUnit, name: Name) -> Option<&Entry<(Arc<EnumDef>, usize)>> {
+        self.visible(&self.enumerators, tu, name).into_iter().next()
+    }
+
+    pub fn enumeration(&self, tu: &TranslationUnit, name: Name) -> Option<&Entry<Arc<EnumDef>>> {
+        self.visible(&self.enums, tu, name).into_iter().next()
+    }
+
+    pub fn alias(&self, tu: &TranslationUnit, name: Name) -> Option<&Entry<Alias>> {
+        self.visible(&self.aliases, tu, name).into_iter().next()
+    }
+
+    /// A file-scope variable; a definition with an initialiser before a declaration.
+    pub fn global(&self, tu: &TranslationUnit, name: Name) -> Option<&Entry<VarDecl>> {
+        let found = self.visible(&self.globals, tu, name);
+        let has_value = |entry: &&&Entry<VarDecl>| !matches!(entry.item.init, crate::ir::ast::Init::None);
+        found.iter().find(has_value).or(found.first()).copied()
+    }
+
+    /// The macro a name stands for at a place: the last definition before it in its own file, else the unit's last.
+    pub fn macro_at(&self, tu: &TranslationUnit, name: Name, file: FileId, offset: u32) -> Option<Arc<MacroDef>> {
+        let entries = self.macros.get(&name)?;
+        let here = entries.iter().rfind(|entry| entry.file == file && entry.item.offset < offset);
+        let found = here.or_else(|| entries.iter().rfind(|entry| tu.contains(entry.file)));
+        found.map(|entry| entry.item.clone()).filter(|found| !found.is_undef)
+    }
+
+    fn visible<'a, T>(&self, table: &'a Table<T>, tu: &TranslationUnit, name: Name) -> Vec<&'a Entry<T>> {
+        let Some(entries) = table.get(&name) else { return Vec::new() };
+        let own: Vec<_> = entries.iter().filter(|entry| tu.contains(entry.file)).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        // A header alone does not see what its includers define before it; the nearest definition stands in.
+        let best = entries.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
+        entries.iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).take(1).collect()
+    }
+
+    /// How near two files are: components of their directories in common, the same directory best.
+    fn nearness(&self, a: FileId, b: FileId) -> usize {
+        let empty = PathBuf::new();
+        let a = self.directories.get(a.0 as usize).unwrap_or(&empty);
+        let b = self.directories.get(b.0 as usize).unwrap_or(&empty);
+        let common = a.components().zip(b.components()).take_while(|(a, b)| a == b).count();
+        2 * common + usize::from(a == b)
+    }
+
+    /// Do the files share a directory?
+    pub fn same_directory(&self, a: FileId, b: FileId) -> bool {
+        self.directories.get(a.0 as usize) == self.directories.get(b.0 as usize)
+    }
+}
+
+fn index_enum(
+    enumerators: &mut Table<(Arc<EnumDef>, usize)>,
+    enums: &mut Table<Arc<EnumDef>>,
+    file: FileId,
+    item: &Arc<EnumDef>,
+) {
+    push(enums, item.name, file, item.clone());
+    for (place, (name, _)) in item.items.iter().enumerate() {
+        push(enumerators, *name, file, (item.clone(), place));
+    }
+}
+
+fn push<T>(table: &mut Table<T>, name: Name, file: FileId, item: T) {
+    table.entry(name).or_default().push(Entry { file, item });
+}
+
+/// Finds the file that an include names among the files of the run.
+pub struct IncludeResolver<'a> {
+    by_path: FxHashMap<PathBuf, FileId>,
+    by_file_name: FxHashMap<std::ffi::OsString, Vec<(FileId, PathBuf)>>,
+    include_dirs: &'a [PathBuf],
+}
+
+impl<'a> IncludeResolver<'a> {
+    pub fn new(sources: &Sources, include_dirs: &'a [PathBuf]) -> Self {
+        let mut by_path = FxHashMap::default();
+        let mut by_file_name: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        for id in sources.ids() {
+            let path = normalize(sources.path(id));
+            if let Some(name) = path.file_name() {
+                by_file_name.entry(name.to_owned()).or_default().push((id, path.clone()));
+            }
+            by_path.insert(path, id);
+        }
+        IncludeResolver { by_path, by_file_name, include_dirs }
+    }
+
+    /// Beside the including file, in the include directories, else the nearest file whose path ends so.
+    pub fn resolve(&self, directory: &Path, include: &str) -> Option<FileId> {
+        if let Some(&id) = self.by_path.get(&normalize(&directory.join(include))) {
+            return Some(id);
+        }
+        for dir in self.include_dirs {
+            if let Some(&id) = self.by_path.get(&normalize(&dir.join(include))) {
+                return Some(id);
+            }
+        }
+        let wanted: PathBuf =
+            normalize(Path::new(include)).components().filter(|part| !matches!(part, Component::ParentDir)).collect();
+        let candidates = self.by_file_name.get(wanted.file_name()?)?;
+        let common =
+            |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
+        let fitting = candidates.iter().filter(|(_, path)| path.ends_with(&wanted));
+        let best = fitting.max_by_key(|(id, path)| (common(path), std::cmp::Reverse(*id)))?;
+        // A lone file name needs a common directory: `util.h` of another program is not this program's.
+        (wanted.components().count() > 1 || common(&best.1) + 2 >= directory.components().count())
+            .then_some(best.0)
+    }
+}
+
+/// The path without `.` and with `..` taken back, by text alone.
+fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if out.file_name().is_some() => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
