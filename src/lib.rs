@@ -19,6 +19,10 @@ pub mod memory;
 
 pub mod index;
 
+pub mod lower;
+
+pub mod launch;
+
 pub mod lint;
 
 #[path = "../rules/mod.rs"]

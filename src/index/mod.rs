@@ -8,3 +8,4 @@ pub mod affine;
 pub mod eval;
 pub mod expr;
 pub mod limits;
+pub mod measure;

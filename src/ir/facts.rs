@@ -119,3 +119,114 @@ pub struct TrailStep {
     pub span: Span,
     pub text: String,
 }
+
+/// One kernel in one launch: what rules and `inspect` read.
+#[derive(Clone, Debug)]
+pub struct KernelFact {
+    /// With template arguments: `k<float, 16>`.
+    pub name: String,
+    pub name_span: Span,
+    /// The whole definition.
+    pub span: Span,
+    /// The shape the numbers are for.
+    pub shape: LaunchShape,
+    /// Other shapes that were tried because no launch is known.
+    pub tried: Vec<LaunchShape>,
+    pub bases: Vec<BaseFact>,
+    pub accesses: Vec<AccessFact>,
+    /// Budget or syntax that kept parts of the kernel from being analysed.
+    pub gaps: Vec<String>,
+}
+
+/// What accesses go into: a parameter, an array, memory behind a loaded pointer.
+#[derive(Clone, Debug)]
+pub struct BaseFact {
+    pub name: String,
+    pub space: MemorySpace,
+    /// The declaration of an array.
+    pub declaration: Option<Span>,
+    /// The place of the kernel parameter.
+    pub param: Option<usize>,
+    /// Extents in elements, outermost first, where constant.
+    pub extents: Vec<u64>,
+    pub element: String,
+    pub element_bytes: Option<Bytes>,
+}
+
+/// One access of a kernel with what its requests cost.
+#[derive(Clone, Debug)]
+pub struct AccessFact {
+    pub span: Span,
+    /// Calls that lead to it from the kernel, outermost first.
+    pub calls: Vec<Span>,
+    pub space: MemorySpace,
+    pub operation: Operation,
+    pub path: AccessPath,
+    /// What one instruction moves per lane.
+    pub width: Bytes,
+    /// What the source accesses per lane.
+    pub bytes: Bytes,
+    /// Index into [`KernelFact::bases`].
+    pub base: usize,
+    /// The byte offset in mathematical notation.
+    pub index: String,
+    pub lane_terms: Vec<LaneWord>,
+    /// The lane terms are all there is: no `/ % & ^` of `threadIdx`.
+    pub is_affine: bool,
+    pub lane_stride: Option<Bytes>,
+    /// Byte distance between iterations of the innermost loop whose counter is in the address.
+    pub iteration_stride: Option<Bytes>,
+    pub request: Option<RequestFact>,
+    /// Why there is no number.
+    pub unknown: Option<String>,
+    /// The address depends on data that differ between lanes.
+    pub irregular: bool,
+    pub confidence: Confidence,
+    pub assumptions: Vec<String>,
+    pub field: Option<FieldFact>,
+}
+
+/// How an access is made, where that changes its cost or its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessPath {
+    Plain,
+    ReadOnly,
+    AsyncCopy,
+    Matrix(u8),
+}
+
+/// A term of the address that multiplies an axis of `threadIdx`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneWord {
+    pub axis: char,
+    /// Bytes; `None` where unknowns are in it.
+    pub coefficient: Option<Bytes>,
+    pub text: String,
+}
+
+/// Averages over the executed requests of an access. Units are sectors in global, wavefronts in shared memory.
+#[derive(Clone, Debug)]
+pub struct RequestFact {
+    pub units: f64,
+    pub ideal: f64,
+    pub active_lanes: f64,
+    pub requests: u64,
+    pub worst: crate::memory::Cost,
+    pub worst_lanes: Box<crate::memory::Lanes>,
+    /// The first requests.
+    pub samples: Vec<crate::memory::Lanes>,
+}
+
+/// A field of an element of an array of structures.
+#[derive(Clone, Debug)]
+pub struct FieldFact {
+    pub struct_name: String,
+    pub struct_bytes: Bytes,
+    /// The fields' names with offset and size.
+    pub members: Vec<(String, Bytes, Bytes)>,
+    /// Byte ranges of the element that this access uses.
+    pub used: Vec<(Bytes, Bytes)>,
+    /// Equal for accesses to the same element of the same array.
+    pub element: u32,
+    pub is_vector: bool,
+}

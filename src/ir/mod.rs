@@ -3,3 +3,4 @@
 
 pub mod ast;
 pub mod facts;
+pub mod walk;

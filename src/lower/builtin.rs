@@ -641,7 +641,7 @@ fn ptx_addresses(template: &str) -> Vec<(usize, i64)> {
 /// Bytes per lane that `ld.global.v4.f32` moves.
 fn ptx_width(instruction: &str) -> i64 {
     let word = instruction.split_whitespace().next().unwrap_or("");
-    let mut parts = word.split('.');
+    let parts = word.split('.');
     let vector = parts.clone().find_map(|part| part.strip_prefix('v')?.parse::<i64>().ok()).unwrap_or(1);
     let bits = parts.rev().find_map(|part| part.get(1..).filter(|_| part.starts_with(['b', 'f', 'u', 's']))?.parse::<i64>().ok());
     bits.map_or(0, |bits| vector * bits / 8)

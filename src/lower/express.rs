@@ -197,7 +197,7 @@ impl Exec<'_> {
                 let b = self.value(b);
                 self.binary(*op, a, b, expr.span)
             }
-            ExprKind::Assign(op, left, right) => self.assign(*op, left, right, expr.span),
+            ExprKind::Assign(op, left, right) => self.assign(*op, left, right),
             ExprKind::Ternary(cond, a, b) => self.ternary(cond, a, b),
             ExprKind::Comma(list) => {
                 let Some((last, first)) = list.split_last() else { return Val::Void };
@@ -353,8 +353,7 @@ impl Exec<'_> {
         if after { new } else { old }
     }
 
-    fn assign(&mut self, op: Option<BinaryOp>, left: &Expr, right: &Expr, at: Span) -> Val {
-        let _ = at;
+    fn assign(&mut self, op: Option<BinaryOp>, left: &Expr, right: &Expr) -> Val {
         let value = match &right.kind {
             ExprKind::InitList(items) => {
                 let items: Vec<_> = items.iter().map(|(name, expr)| (*name, expr)).collect();
@@ -374,13 +373,6 @@ impl Exec<'_> {
                 self.binary(op, old, value, left.span)
             }
         };
-        if op.is_none()
-            && let Place::Value(object @ Val::Obj(_)) | Place::Memory { pointer: _, aggregate: _ } = &place
-            && let Place::Value(_) = &place
-            && let Some(result) = self.call_operator(object_of(&place), "operator=", &[value.clone()], left.span)
-        {
-            return result;
-        }
         self.write(&place, value.clone(), left.span);
         value
     }
@@ -987,13 +979,6 @@ impl Exec<'_> {
             return None;
         }
         super::macros::expand_call(&item, args, &lookup)
-    }
-}
-
-fn object_of(place: &Place) -> Val {
-    match place {
-        Place::Value(value) => value.clone(),
-        other => Val::Ref(Rc::new(other.clone())),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Text, spans, line index and edits. Knows nothing else.
 
+pub mod include;
+
 use std::path::{Path, PathBuf};
 
 use line_index::{LineIndex, TextSize, WideEncoding};

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod conditional;
+pub mod front;
 pub mod lex;
 pub mod macros;
 pub mod mask;
@@ -9,3 +10,5 @@ mod mask_calls;
 mod mask_kernel;
 mod mask_scope;
 mod mask_words;
+
+pub use build::{parse_expr, parse_stmts, parse_type};

@@ -1,0 +1,318 @@
+//! From an access to its requests: every warp of sample blocks, every iteration, each plausible valuation.
+//!
+//! A request is one execution of the access by one warp. [`Measure::run`] enumerates: the host loops around the launch,
+//! sample blocks, warps, the device loops around the access; at each point it evaluates the guard and the address over the
+//! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
+
+use super::eval::{Evaluator, WARP, threads};
+use super::expr::{BID, DATA, Deps, ExprId, LoopId, TID, UNKNOWN, loop_bit};
+use super::limits;
+use crate::memory::{Cost, Lanes};
+
+/// What one valuation of one access came to.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Requests with at least one active lane.
+    pub requests: u64,
+    /// Sums over requests.
+    pub units: u64,
+    pub ideal: u64,
+    pub active: u64,
+    /// The most expensive request.
+    pub worst: Cost,
+    pub worst_lanes: Option<Box<Lanes>>,
+    /// The first requests, for layouts and unions.
+    pub samples: Vec<Lanes>,
+    /// Requests whose lanes follow different data.
+    pub irregular: u64,
+    pub undefined: u64,
+    /// The byte distance between neighbouring lanes, where it is one number.
+    pub lane_stride: Option<i64>,
+    pub stride_varies: bool,
+    /// A branch on data was taken by all lanes.
+    pub data_guard: bool,
+    /// A condition on an unknown was taken to hold.
+    pub assumed_guard: bool,
+    pub block: [i64; 3],
+}
+
+impl Tally {
+    pub fn units_per_request(&self) -> f64 {
+        self.units as f64 / self.requests.max(1) as f64
+    }
+
+    pub fn ideal_per_request(&self) -> f64 {
+        self.ideal as f64 / self.requests.max(1) as f64
+    }
+}
+
+/// One access in one launch.
+pub struct Plan<'a> {
+    pub offset: ExprId,
+    pub guard: ExprId,
+    /// Host loops around the launch, outermost first.
+    pub host_loops: &'a [LoopId],
+    /// Device loops around the access, outermost first.
+    pub loops: &'a [LoopId],
+    pub block: [ExprId; 3],
+    pub grid: Option<[ExprId; 3]>,
+    /// Replaces `block` where no launch is known.
+    pub hypothesis: Option<[u32; 3]>,
+    pub cost: &'a dyn Fn(&Lanes) -> Cost,
+}
+
+/// Requests kept of one access.
+const SAMPLES: usize = 96;
+
+pub struct Measure<'e, 'a, 'p> {
+    eval: &'e mut Evaluator<'a>,
+    plan: &'p Plan<'p>,
+    chain: Vec<LoopId>,
+    needed: Deps,
+    conjuncts: Vec<ExprId>,
+    left: usize,
+    ignore_unknown_guards: bool,
+    pub tally: Tally,
+}
+
+impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
+    /// The tally under the evaluator's current valuation.
+    pub fn run(eval: &'e mut Evaluator<'a>, plan: &'p Plan<'p>) -> Tally {
+        let conjuncts = eval.arena.conjuncts(plan.guard);
+        let chain: Vec<LoopId> = plan.host_loops.iter().chain(plan.loops).copied().collect();
+        let arena = eval.arena;
+        let mut needed = conjuncts.iter().fold(arena.deps(plan.offset), |deps, &id| deps | arena.deps(id));
+        for extent in plan.block.iter().chain(plan.grid.iter().flatten()) {
+            needed |= arena.deps(*extent);
+        }
+        for id in chain.iter().rev() {
+            if needed & loop_bit(*id) != 0
+                && let Some(of) = arena.loops.get(id.0 as usize)
+            {
+                needed |= arena.deps(of.cond);
+                needed |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+            }
+        }
+        let mut measure = Measure {
+            eval,
+            plan,
+            chain,
+            needed,
+            conjuncts,
+            left: limits::REQUESTS_PER_ACCESS,
+            ignore_unknown_guards: false,
+            tally: Tally::default(),
+        };
+        measure.nest(0, u32::MAX);
+        let nothing = |tally: &Tally| tally.requests + tally.irregular + tally.undefined == 0;
+        if nothing(&measure.tally) && measure.needed & (UNKNOWN | DATA) != 0 {
+            measure.ignore_unknown_guards = true;
+            measure.left = limits::REQUESTS_PER_ACCESS;
+            measure.nest(0, u32::MAX);
+        }
+        measure.tally
+    }
+
+    fn nest(&mut self, depth: usize, live: u32) {
+        if depth == self.plan.host_loops.len() && depth == self.chain.len() {
+            return self.blocks(depth);
+        }
+        if depth == self.plan.host_loops.len() {
+            return self.blocks(depth);
+        }
+        self.iterate(depth, live);
+    }
+
+    /// The loops inside the kernel, then the request.
+    fn device(&mut self, depth: usize, live: u32) {
+        if depth == self.chain.len() { self.request(live) } else { self.iterate(depth, live) }
+    }
+
+    fn inner(&mut self, depth: usize, live: u32) {
+        if depth <= self.plan.host_loops.len() { self.nest(depth, live) } else { self.device(depth, live) }
+    }
+
+    fn iterate(&mut self, depth: usize, mut live: u32) {
+        let Some(&id) = self.chain.get(depth) else { return };
+        let arena = self.eval.arena;
+        let Some(of) = arena.loops.get(id.0 as usize) else { return };
+        self.eval.start_loop(id);
+        let relevant = self.needed & loop_bit(id) != 0;
+        let deps = arena.deps(of.cond);
+        let nesting = self.chain.len();
+        let mut most = match nesting {
+            1 => limits::LOOP_ITERATIONS * 2,
+            2 => limits::LOOP_ITERATIONS,
+            _ => limits::LOOP_ITERATIONS / 2,
+        };
+        if !relevant {
+            most = 1;
+        } else if deps & DATA != 0 {
+            most = limits::DATA_ITERATIONS;
+        }
+        for iteration in 0..most {
+            if self.left == 0 {
+                return;
+            }
+            if iteration > 0 || !of.test_last {
+                let entered = self.condition(of.cond, iteration == 0, live);
+                live &= entered;
+            }
+            if live == 0 {
+                return;
+            }
+            let before = self.left;
+            self.inner(depth + 1, live);
+            // Iterations without a request still cost: a guard may never hold.
+            if before == self.left {
+                self.left = self.left.saturating_sub(1);
+            }
+            if iteration + 1 < most {
+                self.eval.step_loop(id, live);
+            }
+        }
+    }
+
+    /// The lanes for which a loop goes on; conditions on data hold, and so does the first test of one on unknowns.
+    fn condition(&mut self, cond: ExprId, first: bool, live: u32) -> u32 {
+        let mut mask = u32::MAX;
+        for part in self.eval.arena.conjuncts(cond) {
+            let value = self.eval.eval(part);
+            if value.data.is_some() || value.undefined {
+                continue;
+            }
+            mask &= value.mask();
+        }
+        let unknown = self.eval.arena.deps(cond) & UNKNOWN != 0;
+        if first && mask & live == 0 && unknown {
+            self.tally.assumed_guard = true;
+            return live;
+        }
+        mask
+    }
+
+    fn blocks(&mut self, depth: usize) {
+        let block = match self.plan.hypothesis {
+            Some(block) => block.map(i64::from),
+            None => self.plan.block.map(|extent| self.eval.uniform(extent).clamp(1, 1024)),
+        };
+        let grid = self.plan.grid.map(|grid| grid.map(|extent| self.eval.uniform(extent).clamp(1, i64::from(i32::MAX))));
+        self.tally.block = block;
+        self.eval.set_launch(block, grid.unwrap_or([512, 64, 8]));
+        let count = |tally: &Tally| tally.requests + tally.irregular + tally.undefined;
+        let before = count(&self.tally);
+        let samples = self.sample_blocks(grid);
+        let share = self.left / samples.len().max(1);
+        for index in samples {
+            self.one_block(depth, block, index, share.max(64));
+        }
+        if count(&self.tally) == before && self.needed & BID != 0 {
+            self.one_block(depth, block, [0; 3], share.max(64));
+        }
+    }
+
+    /// All blocks of a tiny grid, else two neighbours in the middle.
+    fn sample_blocks(&self, grid: Option<[i64; 3]>) -> Vec<[i64; 3]> {
+        if self.needed & BID == 0 {
+            return vec![[0; 3]];
+        }
+        let Some([gx, gy, gz]) = grid else { return vec![[2, 2, 2], [3, 3, 3]] };
+        if gx.saturating_mul(gy).saturating_mul(gz) <= 4 {
+            let all = (0..gz).flat_map(|z| (0..gy).flat_map(move |y| (0..gx).map(move |x| [x, y, z])));
+            return all.collect();
+        }
+        let middle = [gx, gy, gz].map(|extent| extent / 2);
+        let [x, y, z] = middle;
+        let next = [(x + 1).min(gx - 1), (y + 1).min(gy - 1), (z + 1).min(gz - 1)];
+        if next == middle { vec![middle] } else { vec![middle, next] }
+    }
+
+    fn one_block(&mut self, depth: usize, block: [i64; 3], index: [i64; 3], share: usize) {
+        self.eval.set_block_index(index);
+        let warps = (block[0] * block[1] * block[2] + WARP as i64 - 1) / WARP as i64;
+        let floor = self.left.saturating_sub(share);
+        let one_is_all = self.needed & TID == 0;
+        for warp in 0..warps {
+            // Warps share the budget, so that the last ones get their turn.
+            let share = (self.left.saturating_sub(floor)) / (warps - warp).max(1) as usize;
+            let keep = self.left.saturating_sub(share.max(1));
+            let (thread, mask) = threads(block, warp);
+            self.eval.set_threads(thread);
+            let rest = std::mem::replace(&mut self.left, share.max(1));
+            self.device(depth, mask);
+            self.left = keep + self.left.min(rest);
+            if one_is_all {
+                break;
+            }
+        }
+    }
+
+    fn request(&mut self, live: u32) {
+        self.left = self.left.saturating_sub(1);
+        let mut active = live;
+        for place in 0..self.conjuncts.len() {
+            let Some(&conjunct) = self.conjuncts.get(place) else { break };
+            let deps = self.eval.arena.deps(conjunct);
+            let value = self.eval.eval(conjunct);
+            if value.data.is_some() {
+                self.tally.data_guard = true;
+                continue;
+            }
+            if value.undefined {
+                continue;
+            }
+            let mask = value.mask();
+            if deps & UNKNOWN != 0 && mask & active != active {
+                // A condition on an unknown alone, the same for all lanes, does not shape the request.
+                let uniform = mask == 0 || mask == u32::MAX;
+                if self.ignore_unknown_guards || (uniform && deps & TID == 0) {
+                    self.tally.assumed_guard = true;
+                    continue;
+                }
+            }
+            active &= mask;
+        }
+        if active == 0 {
+            return;
+        }
+        let address = self.eval.eval(self.plan.offset);
+        if address.undefined {
+            self.tally.undefined += 1;
+            return;
+        }
+        if active.count_ones() > 1 && address.data_varies(active) {
+            self.tally.irregular += 1;
+            return;
+        }
+        let lanes = Lanes { active, address: address.value };
+        self.count(&lanes);
+    }
+
+    fn count(&mut self, lanes: &Lanes) {
+        let cost = (self.plan.cost)(lanes);
+        let tally = &mut self.tally;
+        tally.requests += 1;
+        tally.units += u64::from(cost.units);
+        tally.ideal += u64::from(cost.ideal);
+        tally.active += u64::from(lanes.active.count_ones());
+        let excess = |cost: Cost| cost.units.saturating_sub(cost.ideal);
+        if tally.worst_lanes.is_none() || excess(cost) > excess(tally.worst) {
+            tally.worst = cost;
+            tally.worst_lanes = Some(Box::new(lanes.clone()));
+        }
+        if tally.samples.len() < SAMPLES {
+            tally.samples.push(lanes.clone());
+        }
+        for lane in 1..WARP {
+            let pair = 0b11 << (lane - 1);
+            if lanes.active & pair == pair {
+                let step = lanes.address[lane].wrapping_sub(lanes.address[lane - 1]);
+                match tally.lane_stride {
+                    None => tally.lane_stride = Some(step),
+                    Some(before) if before != step => tally.stride_varies = true,
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}

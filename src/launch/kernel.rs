@@ -1,0 +1,707 @@
+//! One kernel in one launch: parameters bound, body executed, accesses measured.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::shape::{Declared, annotation, hypotheses};
+use crate::index::affine;
+use crate::index::eval::{Evaluator, VALUATIONS};
+use crate::index::expr::{Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN};
+use crate::index::limits;
+use crate::index::measure::{Measure, Plan, Tally};
+use crate::ir::ast::FunctionDef;
+use crate::ir::facts::{
+    AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaneWord, LaunchShape, MemorySpace,
+    Operation, RequestFact, ShapeSource,
+};
+use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
+use crate::lower::project::{Entry, Project};
+use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
+use crate::lower::value::{Base, Pointer, Val};
+use crate::memory::{Cost, Lanes, SharedOp, constant, global, local, shared};
+use crate::source::Sources;
+
+/// A kernel as executed, waiting to be measured.
+struct Executed {
+    name: String,
+    kernel: Entry<Arc<FunctionDef>>,
+    block: Option<[ExprId; 3]>,
+    grid: Option<[ExprId; 3]>,
+    host_loops: Vec<LoopId>,
+    /// Shapes that are not expressions.
+    fixed: Vec<LaunchShape>,
+    launch_span: Option<crate::source::Span>,
+    accesses: Vec<RawAccess>,
+    gaps: Vec<String>,
+}
+
+/// Executes kernels in the arena of the host code that launches them.
+pub struct Runner<'p, 'd> {
+    exec: Exec<'p>,
+    declared: &'d Declared,
+    executed: Vec<Executed>,
+}
+
+/// A kernel that nothing launches.
+pub fn standalone(
+    project: &Project,
+    sources: &Sources,
+    declared: &Declared,
+    kernel: &Entry<Arc<FunctionDef>>,
+) -> Vec<KernelFact> {
+    let tu = project.unit_of(kernel.file, true);
+    let mut runner = Runner::new(Exec::new(project, sources, tu, Mode::Device), declared);
+    runner.alone(kernel);
+    runner.finish()
+}
+
+impl<'p, 'd> Runner<'p, 'd> {
+    pub fn new(exec: Exec<'p>, declared: &'d Declared) -> Self {
+        Runner { exec, declared, executed: Vec::new() }
+    }
+
+    pub fn launch(&mut self, launch: &Launch) {
+        let tu = if launch.tu.contains(launch.kernel.file) {
+            launch.tu.clone()
+        } else {
+            self.exec.project.unit_of(launch.kernel.file, true)
+        };
+        self.exec.tu = tu;
+        self.run(&launch.kernel, &launch.template, Some(launch));
+    }
+
+    fn alone(&mut self, kernel: &Entry<Arc<FunctionDef>>) {
+        self.run(kernel, &[], None);
+    }
+
+    fn run(&mut self, kernel: &Entry<Arc<FunctionDef>>, template: &[TemplateValue], launch: Option<&Launch>) {
+        let exec = &mut self.exec;
+        exec.mode = Mode::Device;
+        exec.alive = exec.arena.constant(1);
+        exec.loops.clear();
+        exec.frames.clear();
+        exec.accesses.clear();
+        exec.probing = 0;
+        exec.step_limit = exec.steps + limits::KERNEL_STEPS;
+        let symbols = Dims::symbols(&mut exec.arena);
+        exec.dims = Dims {
+            block: launch.and_then(|launch| launch.block).unwrap_or(symbols.block),
+            grid: launch.and_then(|launch| launch.grid).unwrap_or(symbols.grid),
+        };
+        let def = kernel.item.clone();
+        let args = launch.map(|launch| launch.args.clone()).unwrap_or_default();
+        exec.push_frame(def.name, kernel.file, Rc::default(), None);
+        let env = exec.bind_template_args(&def, template, &args);
+        let name = instance_name(exec, &def, &env);
+        if let Some(frame) = exec.frames.last_mut() {
+            frame.env = env;
+        }
+        bind_parameters(exec, &def, args);
+        let fixed = if launch.and_then(|launch| launch.block).is_none() {
+            self.fixed_shapes(kernel)
+        } else {
+            Vec::new()
+        };
+        let exec = &mut self.exec;
+        exec.statements(def.body.as_deref().unwrap_or(&[]));
+        let mut gaps = Vec::new();
+        if exec.out_of_budget() {
+            gaps.push("the kernel is too long to analyse whole".to_owned());
+        }
+        exec.frames.clear();
+        let accesses = std::mem::take(&mut exec.accesses);
+        self.executed.push(Executed {
+            name,
+            kernel: kernel.clone(),
+            block: launch.and_then(|launch| launch.block),
+            grid: launch.and_then(|launch| launch.grid),
+            host_loops: launch.map(|launch| launch.loops.clone()).unwrap_or_default(),
+            fixed,
+            launch_span: launch.map(|launch| launch.span),
+            accesses,
+            gaps,
+        });
+    }
+
+    /// An annotation, the configuration, or launch bounds; empty: hypotheses.
+    fn fixed_shapes(&mut self, kernel: &Entry<Arc<FunctionDef>>) -> Vec<LaunchShape> {
+        let def = &kernel.item;
+        if let Some(shape) = annotation(self.exec.sources, kernel.file, def) {
+            return vec![shape];
+        }
+        if let Some(shape) = self.declared.find(def.name.as_str()) {
+            return vec![shape];
+        }
+        let most = def.launch_bounds.first().and_then(|bound| {
+            let value = self.exec.quietly(|exec| exec.value(bound));
+            let atom = self.exec.atom(&value);
+            self.exec.arena.as_const(atom)
+        });
+        let most = most.and_then(|most| u32::try_from(most).ok());
+        let source = if most.is_some() { ShapeSource::LaunchBounds } else { ShapeSource::Hypothesis };
+        let [uses_y, uses_z] = axes_used(self.exec.sources, def);
+        hypotheses(uses_y, uses_z, most)
+            .into_iter()
+            .map(|block| LaunchShape { block, grid: None, source, span: None })
+            .collect()
+    }
+
+    pub fn finish(self) -> Vec<KernelFact> {
+        let Runner { exec, executed, .. } = self;
+        let sources = exec.sources;
+        let mut eval = Evaluator::new(&exec.arena);
+        executed.iter().map(|kernel| measure_kernel(&mut eval, &exec.bases, sources, kernel)).collect()
+    }
+}
+
+/// Do `threadIdx.y` and `.z` occur in the definition?
+fn axes_used(sources: &Sources, def: &FunctionDef) -> [bool; 2] {
+    let text = sources.text(def.span);
+    let mentions = |axis: char| {
+        text.match_indices("threadIdx").any(|(at, word)| {
+            let rest = text[at + word.len()..].trim_start();
+            rest.strip_prefix('.').is_some_and(|rest| rest.trim_start().starts_with(axis))
+        })
+    };
+    [mentions('y'), mentions('z')]
+}
+
+fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> String {
+    if def.template.is_empty() {
+        return def.name.to_string();
+    }
+    let args: Vec<String> = def
+        .template
+        .iter()
+        .map(|param| match env.get(param.name) {
+            Some(TemplateValue::Type(ty)) => ty.name(),
+            Some(TemplateValue::Value(Val::Function(name))) => name.to_string(),
+            Some(TemplateValue::Value(value)) => {
+                let atom = exec.atom(value);
+                match (exec.arena.as_const(atom), value) {
+                    (Some(known), Val::Int(_, Ty::Bool)) => (known != 0).to_string(),
+                    _ => exec.arena.display(atom).to_string(),
+                }
+            }
+            None => param.name.to_string(),
+        })
+        .collect();
+    format!("{}<{}>", def.name, args.join(", "))
+}
+
+fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
+    let mut args = args.into_iter();
+    for (place, param) in def.params.iter().enumerate() {
+        let ty = exec.ty(&param.ty);
+        let ty = match ty {
+            Ty::Array(of, _) => Ty::Ptr(of),
+            Ty::Ref(to) => (*to).clone(),
+            ty => ty,
+        };
+        let value = args.next().filter(|value| !matches!(value, Val::Void));
+        let value = match (value, &ty) {
+            (Some(Val::Ptr(pointer)), Ty::Ptr(to)) => Val::Ptr(named_pointer(exec, pointer, to, param.name.as_str(), place)),
+            (Some(Val::Opaque(..) | Val::Ref(_)), Ty::Ptr(_)) | (None, _) => {
+                parameter(exec, &ty, param.name.as_str(), place)
+            }
+            (Some(Val::Opaque(Ty::Unknown(_), _)), Ty::Struct(_)) => {
+                exec.symbolic(&ty, param.name.as_str(), Some(place))
+            }
+            (Some(value), _) => exec.convert(value, &ty),
+        };
+        let value = match value {
+            // Floats and unknowns of a launch keep what they depend on.
+            Val::Void => exec.symbolic(&ty, param.name.as_str(), Some(place)),
+            value => value,
+        };
+        exec.declare(param.name, ty, value, false);
+    }
+}
+
+fn parameter(exec: &mut Exec, ty: &Ty, name: &str, place: usize) -> Val {
+    match ty {
+        Ty::Ptr(to) => {
+            let base = fresh_base(exec, name, to, place);
+            let offset = exec.arena.constant(0);
+            Val::Ptr(Pointer { base, offset, to: (**to).clone() })
+        }
+        _ => exec.symbolic(ty, name, Some(place)),
+    }
+}
+
+/// The argument under the parameter's name, as the kernel's reader knows it.
+fn named_pointer(exec: &mut Exec, pointer: Pointer, to: &Ty, name: &str, place: usize) -> Pointer {
+    let base = fresh_base(exec, name, to, place);
+    let keep = matches!(to, Ty::Void | Ty::Auto | Ty::Unknown(_));
+    let to = if keep { pointer.to.clone() } else { to.clone() };
+    Pointer { base, offset: pointer.offset, to }
+}
+
+fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, place: usize) -> u32 {
+    exec.bases.push(Base {
+        name: name.to_owned(),
+        space: MemorySpace::Global,
+        span: None,
+        param: Some(place),
+        is_allocation: true,
+        extents: Vec::new(),
+        element: to.clone(),
+    });
+    exec.bases.len() as u32 - 1
+}
+
+// Measuring.
+
+fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kernel: &Executed) -> KernelFact {
+    let def = &kernel.kernel.item;
+    let shapes = shapes_of(eval, sources, kernel);
+    let mut base_places: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut base_facts = Vec::new();
+    let mut elements: FxHashMap<(u32, ExprId), u32> = FxHashMap::default();
+    let mut accesses = Vec::new();
+    for raw in &kernel.accesses {
+        let Some(base) = bases.get(raw.base as usize) else { continue };
+        let place = *base_places.entry(raw.base).or_insert_with(|| {
+            base_facts.push(base_fact(eval.arena, base));
+            base_facts.len() - 1
+        });
+        let mut fact = measure_access(eval, raw, kernel, &shapes);
+        fact.base = place;
+        if let Some(aggregate) = &raw.aggregate {
+            let next = elements.len() as u32;
+            let element = *elements.entry((raw.base, aggregate.element)).or_insert(next);
+            fact.field = field_fact(raw, element);
+        } else if let Some(used) = whole_struct(raw, bases) {
+            let next = elements.len() as u32;
+            let element = *elements.entry((raw.base, raw.offset)).or_insert(next);
+            fact.field = Some(FieldFact { element, ..used });
+        }
+        accesses.push(fact);
+    }
+    let mut shapes = shapes.into_iter();
+    let shape = shapes.next().unwrap_or(LaunchShape {
+        block: [256, 1, 1],
+        grid: None,
+        source: ShapeSource::Hypothesis,
+        span: None,
+    });
+    KernelFact {
+        name: kernel.name.clone(),
+        name_span: def.name_span,
+        span: def.span,
+        shape,
+        tried: shapes.collect(),
+        bases: base_facts,
+        accesses,
+        gaps: kernel.gaps.clone(),
+    }
+}
+
+fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
+    let extents: Option<Vec<u64>> =
+        base.extents.iter().map(|&extent| arena.as_const(extent).and_then(|extent| u64::try_from(extent).ok())).collect();
+    BaseFact {
+        name: base.name.clone(),
+        space: base.space,
+        declaration: base.span,
+        param: base.param,
+        extents: extents.unwrap_or_default(),
+        element: base.element.name(),
+        element_bytes: base.element.scalar_size().map(Bytes),
+    }
+}
+
+/// The shapes to measure: the launch's own where it is one, else those declared or guessed.
+fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<LaunchShape> {
+    if let Some(shape) = launch_shape(eval, kernel) {
+        return vec![shape];
+    }
+    if !kernel.fixed.is_empty() {
+        return kernel.fixed.clone();
+    }
+    let [uses_y, uses_z] = axes_used(sources, &kernel.kernel.item);
+    hypotheses(uses_y, uses_z, None)
+        .into_iter()
+        .map(|block| LaunchShape { block, grid: None, source: ShapeSource::Hypothesis, span: kernel.launch_span })
+        .collect()
+}
+
+/// The block at the launch site; `None` where it depends on something unknown.
+fn launch_shape(eval: &mut Evaluator, kernel: &Executed) -> Option<LaunchShape> {
+    let block = kernel.block?;
+    for &id in &kernel.host_loops {
+        eval.start_loop(id);
+    }
+    let mut seen: Option<[i64; 3]> = None;
+    for valuation in 0..VALUATIONS {
+        eval.set_valuation(valuation);
+        let mut extents = [1; 3];
+        for (slot, &extent) in extents.iter_mut().zip(&block) {
+            let value = eval.eval(extent);
+            if value.undefined || value.data.is_some() {
+                return None;
+            }
+            *slot = value.value[0];
+        }
+        if seen.is_some_and(|seen| seen != extents) {
+            return None;
+        }
+        seen = Some(extents);
+    }
+    eval.set_valuation(0);
+    let [x, y, z] = seen?;
+    let threads = x.checked_mul(y)?.checked_mul(z)?;
+    if !(1..=1024).contains(&threads) || x < 1 || y < 1 {
+        return None;
+    }
+    let grid = kernel.grid.and_then(|grid| {
+        let mut extents = [1u64; 3];
+        for (slot, &extent) in extents.iter_mut().zip(&grid) {
+            let value = eval.eval(extent);
+            let known = eval.arena.deps(extent) & (UNKNOWN | DATA) == 0 && !value.undefined;
+            *slot = u64::try_from(value.value[0]).ok().filter(|_| known)?;
+        }
+        Some(extents)
+    });
+    Some(LaunchShape {
+        block: [x as u32, y as u32, z as u32],
+        grid,
+        source: ShapeSource::LaunchSite,
+        span: kernel.launch_span,
+    })
+}
+
+/// The access under one shape: the tally of each valuation.
+fn tallies(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shape: &LaunchShape) -> Vec<Tally> {
+    let arena = eval.arena;
+    let cost = cost_of(raw);
+    let from_launch = shape.source == ShapeSource::LaunchSite;
+    let dims = kernel.block.filter(|_| from_launch);
+    let plan = Plan {
+        offset: raw.offset,
+        guard: raw.guard,
+        host_loops: &kernel.host_loops,
+        loops: &raw.loops,
+        block: dims.unwrap_or([raw.offset; 3]),
+        grid: kernel.grid.filter(|_| grid_is_known(eval, kernel)),
+        hypothesis: dims.is_none().then_some(shape.block),
+        cost: &cost,
+    };
+    let deps = all_deps(arena, raw, kernel);
+    let valuations = if deps & (UNKNOWN | DATA) == 0 { 1 } else { VALUATIONS };
+    let mut out = Vec::new();
+    for valuation in 0..valuations {
+        eval.set_valuation(valuation);
+        let tally = Measure::run(eval, &plan);
+        // A gather stays one whatever the unknowns are.
+        let settled = valuation == 0 && tally.requests == 0 && tally.irregular > 0;
+        out.push(tally);
+        if settled {
+            break;
+        }
+    }
+    eval.set_valuation(0);
+    out
+}
+
+fn grid_is_known(eval: &Evaluator, kernel: &Executed) -> bool {
+    kernel.grid.is_some_and(|grid| grid.iter().all(|&extent| eval.arena.deps(extent) & DATA == 0))
+}
+
+/// Everything the access depends on, loops and launch included.
+fn all_deps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Deps {
+    let mut deps = arena.deps(raw.offset) | arena.deps(raw.guard);
+    for id in kernel.host_loops.iter().chain(&raw.loops) {
+        if let Some(of) = arena.loops.get(id.0 as usize) {
+            deps |= arena.deps(of.cond);
+            deps |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+        }
+    }
+    for extent in kernel.block.iter().chain(kernel.grid.iter()).flatten() {
+        deps |= arena.deps(*extent);
+    }
+    deps
+}
+
+fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
+    let width = u32::try_from(raw.width).unwrap_or(16).max(1);
+    let (space, operation, kind) = (raw.space, raw.operation, raw.kind);
+    move |lanes: &Lanes| match space {
+        MemorySpace::Global => global::sectors(lanes, width),
+        MemorySpace::Shared => shared::wavefronts(lanes, width, shared_op(operation, kind, width)),
+        MemorySpace::Constant => constant::words(lanes, width),
+        MemorySpace::Local => local::sectors(lanes, width),
+    }
+}
+
+fn shared_op(operation: Operation, kind: AccessKind, width: u32) -> SharedOp {
+    match (operation, kind) {
+        (_, AccessKind::Matrix(count)) => SharedOp::Matrix(count),
+        (Operation::Load, _) => SharedOp::Load,
+        (Operation::Store, _) => SharedOp::Store,
+        (Operation::Atomic, AccessKind::AtomicIncrement) => SharedOp::AtomicIncrement,
+        (Operation::Atomic, AccessKind::AtomicCas) => SharedOp::AtomicCas,
+        (Operation::Atomic, _) if width > 4 => SharedOp::AtomicLoop,
+        (Operation::Atomic, _) => SharedOp::Atomic,
+    }
+}
+
+fn measure_access(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shapes: &[LaunchShape]) -> AccessFact {
+    let mut all: Vec<(usize, Vec<Tally>)> = Vec::new();
+    for (place, shape) in shapes.iter().enumerate() {
+        let tallies = tallies(eval, raw, kernel, shape);
+        all.push((place, tallies));
+        if eval.arena.deps(raw.offset) & (TID | BID) == 0 && place == 0 {
+            break;
+        }
+    }
+    let arena = eval.arena;
+    let mut fact = blank(arena, raw);
+    let flat: Vec<(usize, usize, &Tally)> = all
+        .iter()
+        .flat_map(|(shape, list)| list.iter().enumerate().map(move |(valuation, tally)| (*shape, valuation, tally)))
+        .filter(|(.., tally)| tally.requests > 0)
+        .collect();
+    let whole = all.iter().flat_map(|(_, list)| list);
+    let irregular: u64 = whole.clone().map(|tally| tally.irregular).sum();
+    let requests: u64 = whole.clone().map(|tally| tally.requests).sum();
+    if irregular > requests || flat.is_empty() {
+        fact.irregular = irregular > 0;
+        fact.unknown = Some(reason(arena, raw, irregular, whole.clone().map(|tally| tally.undefined).sum()));
+        return fact;
+    }
+    // The most favourable to the code under analysis decides.
+    let excess = |tally: &Tally| (tally.units as f64 - tally.ideal as f64) / tally.requests.max(1) as f64;
+    let Some(&(shape, valuation, best)) =
+        flat.iter().min_by(|a, b| excess(a.2).total_cmp(&excess(b.2)).then(a.1.cmp(&b.1)))
+    else {
+        return fact;
+    };
+    let same = |a: &Tally, b: &Tally| (a.units_per_request() - b.units_per_request()).abs() < 0.005;
+    let agree_values = flat.iter().filter(|item| item.0 == shape).all(|item| same(item.2, best));
+    let agree_shapes = flat.iter().filter(|item| item.1 == valuation).all(|item| same(item.2, best));
+    let Some(worst_lanes) = best.worst_lanes.clone() else { return fact };
+    fact.request = Some(RequestFact {
+        units: best.units_per_request(),
+        ideal: best.ideal_per_request(),
+        active_lanes: best.active as f64 / best.requests as f64,
+        requests: best.requests,
+        worst: best.worst,
+        worst_lanes,
+        samples: best.samples.clone(),
+    });
+    if !best.stride_varies {
+        fact.lane_stride = best.lane_stride.map(Bytes);
+    }
+    let hypothetical = shapes.get(shape).is_some_and(|shape| shape.source == ShapeSource::Hypothesis);
+    assume(arena, raw, kernel, best, valuation, agree_values, &mut fact);
+    if hypothetical && arena.deps(raw.offset) & TID != 0 {
+        let names: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();
+        let text = match (agree_shapes, names.as_slice()) {
+            (_, [only]) => format!("no launch is seen: a block of {only} threads"),
+            (true, _) => format!("no launch is seen: the same for blocks of {}", names.join(", ")),
+            (false, _) => {
+                let block = shapes.get(shape).map(LaunchShape::to_string).unwrap_or_default();
+                format!("no launch is seen: a block of {block} threads, the best of {}", names.join(", "))
+            }
+        };
+        fact.assumptions.push(text);
+        fact.confidence = Confidence::Assumed;
+    }
+    fact
+}
+
+fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
+    let terms = affine::lane_terms(arena, raw.offset);
+    AccessFact {
+        span: raw.span,
+        calls: raw.calls.clone(),
+        space: raw.space,
+        operation: raw.operation,
+        path: match raw.kind {
+            AccessKind::Plain
+            | AccessKind::AtomicCas
+            | AccessKind::AtomicIncrement
+            | AccessKind::AtomicOther => AccessPath::Plain,
+            AccessKind::ReadOnly => AccessPath::ReadOnly,
+            AccessKind::AsyncCopy => AccessPath::AsyncCopy,
+            AccessKind::Matrix(count) => AccessPath::Matrix(count),
+        },
+        width: Bytes(raw.width),
+        bytes: Bytes(raw.bytes),
+        base: 0,
+        index: arena.display(raw.offset).to_string(),
+        is_affine: terms.is_some(),
+        lane_terms: terms
+            .unwrap_or_default()
+            .into_iter()
+            .map(|term| LaneWord {
+                axis: term.axis.letter(),
+                coefficient: term.coefficient.map(Bytes),
+                text: term.text,
+            })
+            .collect(),
+        lane_stride: None,
+        iteration_stride: raw.loops.iter().rev().find_map(|&id| iteration_stride(arena, raw.offset, id)),
+        request: None,
+        unknown: None,
+        irregular: false,
+        confidence: Confidence::Shaped,
+        assumptions: Vec::new(),
+        field: None,
+    }
+}
+
+/// The byte distance between iterations of a loop, where a counter with a constant step is a term of the address.
+fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> {
+    let whole = [(1, offset)];
+    let terms = match arena.node(offset) {
+        Node::Sum { terms, .. } => &terms[..],
+        _ => &whole[..],
+    };
+    terms.iter().find_map(|&(coefficient, factor)| {
+        let Node::Symbol(Symbol::LoopVar(of, var)) = *arena.node(factor) else { return None };
+        if of != id {
+            return None;
+        }
+        let next = arena.loops.get(of.0 as usize)?.vars.get(var as usize)?.next;
+        let Node::Sum { constant, terms } = arena.node(next) else { return None };
+        let [(1, only)] = terms[..] else { return None };
+        (only == factor).then(|| Bytes(coefficient.wrapping_mul(*constant)))
+    })
+}
+
+fn reason(arena: &Arena, raw: &RawAccess, irregular: u64, undefined: u64) -> String {
+    if irregular > 0 {
+        return "the index depends on data: a gather or scatter".to_owned();
+    }
+    if undefined > 0 {
+        return "a value in the index has no meaning for the values tried".to_owned();
+    }
+    let _ = (arena, raw);
+    "no warp reaches it for the values tried".to_owned()
+}
+
+/// Confidence and what it rests on.
+#[allow(clippy::too_many_arguments)]
+fn assume(
+    arena: &Arena,
+    raw: &RawAccess,
+    kernel: &Executed,
+    best: &Tally,
+    valuation: usize,
+    agree: bool,
+    fact: &mut AccessFact,
+) {
+    let mut roots = vec![raw.offset, raw.guard];
+    for id in &raw.loops {
+        if let Some(of) = arena.loops.get(id.0 as usize) {
+            roots.push(of.cond);
+            roots.extend(of.vars.iter().map(|var| var.init));
+        }
+    }
+    let deps = arena.deps(raw.offset);
+    if best.data_guard {
+        fact.assumptions.push("a branch on data is taken by all lanes".to_owned());
+    }
+    if best.assumed_guard {
+        fact.assumptions.push("conditions on unknown sizes hold".to_owned());
+    }
+    if deps & DATA != 0 {
+        fact.assumptions.push("values loaded once per warp are aligned to 32 elements".to_owned());
+    }
+    let preferred = affine::unknowns(arena, &roots)
+        .into_iter()
+        .filter_map(|index| arena.unknowns.get(index as usize))
+        .any(|unknown| unknown.preferred.is_some());
+    let in_launch = kernel.block.iter().chain(kernel.grid.iter()).flatten();
+    if preferred || in_launch.clone().any(|&extent| arena.deps(extent) & UNKNOWN != 0) {
+        fact.assumptions.push("the program runs without arguments".to_owned());
+    }
+    if !affine::is_shaped(arena, raw.offset) || !agree {
+        let names: Vec<String> = affine::unknowns(arena, &[raw.offset])
+            .into_iter()
+            .filter_map(|index| arena.unknowns.get(index as usize))
+            .filter(|unknown| unknown.preferred.is_none())
+            .map(|unknown| format!("`{}`", unknown.name))
+            .collect();
+        if !names.is_empty() {
+            let list = names.join(", ");
+            let is = if names.len() == 1 { "is" } else { "are" };
+            fact.assumptions.push(match (agree, valuation) {
+                (true, _) => format!("{list} {is} large"),
+                (false, 0) => format!("{list} {is} a multiple of 32"),
+                (false, 1) => format!("{list} {is} odd"),
+                (false, _) => format!("{list} {is} a multiple of 8, not of 32"),
+            });
+        } else if !agree {
+            fact.assumptions.push("sizes that are not known are favourable".to_owned());
+        }
+    }
+    let everything = TID | BID | DIM | UNKNOWN | DATA;
+    fact.confidence = if !fact.assumptions.is_empty() {
+        Confidence::Assumed
+    } else if deps & everything == 0 && raw.loops.is_empty() && arena.as_const(raw.guard).is_some() {
+        Confidence::Proven
+    } else {
+        Confidence::Shaped
+    };
+}
+
+fn field_fact(raw: &RawAccess, element: u32) -> Option<FieldFact> {
+    let aggregate = raw.aggregate.as_ref()?;
+    let size = aggregate.ty.size?;
+    let used = match aggregate.field {
+        Some(offset) => match &raw.used {
+            Some(parts) => parts.iter().map(|&(start, size)| (Bytes(offset + start), Bytes(size))).collect(),
+            None => vec![(Bytes(offset), Bytes(raw.bytes))],
+        },
+        None => vec![(Bytes(0), Bytes(size))],
+    };
+    Some(FieldFact {
+        struct_name: aggregate.ty.name.clone(),
+        struct_bytes: Bytes(size),
+        members: members(&aggregate.ty),
+        used,
+        element,
+        is_vector: aggregate.ty.is_vector,
+    })
+}
+
+fn members(ty: &crate::lower::types::StructTy) -> Vec<(String, Bytes, Bytes)> {
+    let sized = |field: &crate::lower::types::FieldTy| {
+        let size = field.ty.scalar_size().unwrap_or(0);
+        Some((field.name.to_string(), Bytes(field.offset?), Bytes(size)))
+    };
+    ty.fields.iter().filter_map(sized).collect()
+}
+
+/// A struct loaded or stored whole.
+fn whole_struct(raw: &RawAccess, bases: &[Base]) -> Option<FieldFact> {
+    let mut ty = &bases.get(raw.base as usize)?.element;
+    while let Ty::Array(of, _) = ty {
+        ty = of;
+    }
+    let Ty::Struct(of) = ty else { return None };
+    if of.name != raw.element {
+        return None;
+    }
+    let size = of.size?;
+    let used = match &raw.used {
+        Some(parts) if !parts.is_empty() => parts.iter().map(|&(start, size)| (Bytes(start), Bytes(size))).collect(),
+        _ => vec![(Bytes(0), Bytes(size))],
+    };
+    Some(FieldFact {
+        struct_name: of.name.clone(),
+        struct_bytes: Bytes(size),
+        members: members(of),
+        used,
+        element: 0,
+        is_vector: of.is_vector,
+    })
+}
+
+/// Axes in the order of linear thread ids.
+pub const AXES: [Axis; 3] = Axis::ALL;

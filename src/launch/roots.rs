@@ -1,0 +1,194 @@
+//! Which host functions to execute, and the facts of a whole project.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::kernel::{Runner, standalone};
+use super::shape::Declared;
+use crate::index::limits;
+use crate::ir::ast::{ExprKind, FunctionDef, Name};
+use crate::ir::facts::KernelFact;
+use crate::ir::walk;
+use crate::lower::exec::{Exec, Mode};
+use crate::lower::project::{Entry, Project};
+use crate::source::{FileId, Sources, Span};
+
+/// What a host function does that matters here.
+struct HostFunction {
+    entry: Entry<Arc<FunctionDef>>,
+    calls: FxHashSet<Name>,
+    launches: Vec<Span>,
+}
+
+/// All kernels of the project in all their launches, by file and position.
+pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec<KernelFact> {
+    let hosts = host_functions(project);
+    let launching = launching(&hosts);
+    let called: FxHashSet<Name> = hosts.iter().flat_map(|host| host.calls.iter().copied()).collect();
+    let (first, rest): (Vec<&HostFunction>, Vec<&HostFunction>) = hosts
+        .iter()
+        .filter(|host| launching.contains(&host.entry.item.name))
+        .partition(|host| host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name));
+    let run = |roots: &[&HostFunction]| -> Vec<RootFacts> {
+        roots.par_iter().map(|host| run_root(project, sources, declared, &host.entry, &launching)).collect()
+    };
+    let mut results = run(&first);
+    // Launches that no root reached: their own functions become roots.
+    let seen: FxHashSet<Span> = results.iter().flat_map(|facts| facts.launches.iter().copied()).collect();
+    let rest: Vec<&HostFunction> =
+        rest.into_iter().filter(|host| host.launches.iter().any(|span| !seen.contains(span))).collect();
+    results.extend(run(&rest));
+    let launched: FxHashSet<Span> =
+        results.iter().flat_map(|facts| facts.kernels.iter().map(|kernel| kernel.name_span)).collect();
+    let mut kernels: Vec<KernelFact> = results.into_iter().flat_map(|facts| facts.kernels).collect();
+    kernels.extend(alone(project, sources, declared, &launched));
+    limit(kernels)
+}
+
+struct RootFacts {
+    launches: Vec<Span>,
+    kernels: Vec<KernelFact>,
+}
+
+fn host_functions(project: &Project) -> Vec<HostFunction> {
+    let all: Vec<Entry<Arc<FunctionDef>>> = project
+        .files
+        .iter()
+        .enumerate()
+        .flat_map(|(id, file)| {
+            let id = FileId(id as u32);
+            file.unit.functions.iter().map(move |function| Entry { file: id, item: function.clone() })
+        })
+        .filter(|entry| !entry.item.qualifiers.kernel && entry.item.body.is_some())
+        .filter(|entry| entry.item.qualifiers.host || !entry.item.qualifiers.device)
+        .collect();
+    all.into_par_iter()
+        .map(|entry| {
+            let mut calls = FxHashSet::default();
+            let mut launches = Vec::new();
+            walk::expressions(entry.item.body.as_deref().unwrap_or(&[]), &mut |expr| match &expr.kind {
+                ExprKind::Launch { .. } => launches.push(expr.span),
+                ExprKind::Call { callee, .. } => match &callee.kind {
+                    ExprKind::Name(path) => {
+                        if path.name.as_str().starts_with("cudaLaunch") {
+                            launches.push(expr.span);
+                        }
+                        calls.insert(path.name);
+                    }
+                    ExprKind::Field { member, .. } => {
+                        calls.insert(member.name);
+                    }
+                    _ => {}
+                },
+                ExprKind::Name(path) => {
+                    calls.insert(path.name);
+                }
+                _ => {}
+            });
+            calls.remove(&entry.item.name);
+            HostFunction { entry, calls, launches }
+        })
+        .collect()
+}
+
+/// Names of functions that launch, or call one that does. Macros that launch make every user of them one.
+fn launching(hosts: &[HostFunction]) -> FxHashSet<Name> {
+    let mut callers: FxHashMap<Name, Vec<Name>> = FxHashMap::default();
+    for host in hosts {
+        for call in &host.calls {
+            callers.entry(*call).or_default().push(host.entry.item.name);
+        }
+    }
+    let mut found: FxHashSet<Name> =
+        hosts.iter().filter(|host| !host.launches.is_empty()).map(|host| host.entry.item.name).collect();
+    let mut queue: Vec<Name> = found.iter().copied().collect();
+    while let Some(name) = queue.pop() {
+        for caller in callers.get(&name).into_iter().flatten() {
+            if found.insert(*caller) {
+                queue.push(*caller);
+            }
+        }
+    }
+    found
+}
+
+fn run_root(
+    project: &Project,
+    sources: &Sources,
+    declared: &Declared,
+    root: &Entry<Arc<FunctionDef>>,
+    launching: &FxHashSet<Name>,
+) -> RootFacts {
+    let tu = project.unit_of(root.file, false);
+    let mut exec = Exec::new(project, sources, tu, Mode::Host);
+    exec.launching = Rc::new(launching.clone());
+    exec.push_frame(root.item.name, root.file, Rc::default(), None);
+    let env = exec.bind_template_args(&root.item, &[], &[]);
+    if let Some(frame) = exec.frames.last_mut() {
+        frame.env = env;
+    }
+    let is_main = root.item.name.as_str() == "main";
+    for (place, param) in root.item.params.iter().enumerate() {
+        let ty = exec.ty(&param.ty);
+        let value = if is_main && place == 0 {
+            let count = exec.named_preferred("argc", 1);
+            crate::lower::value::Val::Int(count, ty.clone())
+        } else {
+            exec.symbolic(&ty, param.name.as_str(), None)
+        };
+        let is_reference = matches!(value, crate::lower::value::Val::Ref(_));
+        exec.declare(param.name, ty, value, is_reference);
+    }
+    exec.statements(root.item.body.as_deref().unwrap_or(&[]));
+    exec.frames.clear();
+    let launches = std::mem::take(&mut exec.launches);
+    let spans = launches.iter().map(|launch| launch.span).collect();
+    let mut runner = Runner::new(exec, declared);
+    let mut counts: FxHashMap<Span, usize> = FxHashMap::default();
+    for launch in &launches {
+        let count = counts.entry(launch.kernel.item.name_span).or_default();
+        *count += 1;
+        if *count <= limits::LAUNCHES_PER_KERNEL {
+            runner.launch(launch);
+        }
+    }
+    RootFacts { launches: spans, kernels: runner.finish() }
+}
+
+/// Kernels that nothing launches.
+fn alone(
+    project: &Project,
+    sources: &Sources,
+    declared: &Declared,
+    launched: &FxHashSet<Span>,
+) -> Vec<KernelFact> {
+    let kernels: Vec<Entry<Arc<FunctionDef>>> = project
+        .files
+        .iter()
+        .enumerate()
+        .flat_map(|(id, file)| {
+            let id = FileId(id as u32);
+            file.unit.functions.iter().map(move |function| Entry { file: id, item: function.clone() })
+        })
+        .filter(|entry| entry.item.qualifiers.kernel && entry.item.body.is_some())
+        .filter(|entry| !launched.contains(&entry.item.name_span))
+        .collect();
+    kernels.par_iter().flat_map_iter(|entry| standalone(project, sources, declared, entry)).collect()
+}
+
+/// Source order; at most so many launches of one kernel.
+fn limit(mut kernels: Vec<KernelFact>) -> Vec<KernelFact> {
+    kernels.sort_by(|a, b| {
+        (a.name_span, &a.name, a.shape.span, &a.shape).cmp(&(b.name_span, &b.name, b.shape.span, &b.shape))
+    });
+    let mut counts: FxHashMap<Span, usize> = FxHashMap::default();
+    kernels.retain(|kernel| {
+        let count = counts.entry(kernel.name_span).or_default();
+        *count += 1;
+        *count <= 2 * limits::LAUNCHES_PER_KERNEL
+    });
+    kernels
+}

@@ -1,0 +1,75 @@
+//! Launch shapes that are not at a launch site: annotations, configuration, launch bounds, hypotheses.
+
+use globset::GlobMatcher;
+
+use crate::ir::ast::FunctionDef;
+use crate::ir::facts::{LaunchShape, ShapeSource};
+use crate::source::{FileId, Sources, Span};
+
+/// Shapes declared in the configuration, first match wins.
+#[derive(Default)]
+pub struct Declared {
+    pub shapes: Vec<(GlobMatcher, [u32; 3], Option<[u64; 3]>)>,
+}
+
+impl Declared {
+    pub fn find(&self, kernel: &str) -> Option<LaunchShape> {
+        let (_, block, grid) = self.shapes.iter().find(|(glob, ..)| glob.is_match(kernel))?;
+        Some(LaunchShape { block: *block, grid: *grid, source: ShapeSource::Config, span: None })
+    }
+}
+
+/// `// cudalint: launch(block = 32x8, grid = 64)` in the comment lines before a kernel or at its first lines.
+pub fn annotation(sources: &Sources, file: FileId, kernel: &FunctionDef) -> Option<LaunchShape> {
+    let source = sources.get(file);
+    let first = source.line(kernel.span.start);
+    let body = kernel.body_span.map_or(kernel.span.start, |span| span.start);
+    let last = source.line(body) + 1;
+    for line in first.saturating_sub(3)..=last {
+        let range = source.line_range(line);
+        let text = source.text.get(range.clone())?;
+        let Some(at) = text.find("cudalint:") else { continue };
+        if let Some(mut shape) = parse_annotation(&text[at..]) {
+            shape.span = Some(Span::new(file, range.start + at, range.end));
+            return Some(shape);
+        }
+    }
+    None
+}
+
+fn parse_annotation(text: &str) -> Option<LaunchShape> {
+    let inside = text.split_once("launch(")?.1.split_once(')')?.0;
+    let mut block = None;
+    let mut grid = None;
+    for part in inside.split(',') {
+        let (key, value) = part.split_once('=')?;
+        let numbers: Option<Vec<u64>> =
+            value.trim().split(['x', 'X', '×']).map(|number| number.trim().parse().ok()).collect();
+        let numbers = numbers?;
+        let mut extents = [1u64; 3];
+        extents.iter_mut().zip(numbers).for_each(|(extent, number)| *extent = number.max(1));
+        match key.trim() {
+            "block" => block = Some(extents),
+            "grid" => grid = Some(extents),
+            _ => return None,
+        }
+    }
+    let block = block?.map(|extent| u32::try_from(extent.min(1024)).unwrap_or(1024));
+    Some(LaunchShape { block, grid, source: ShapeSource::Annotation, span: None })
+}
+
+/// Blocks that kernels of this kind are launched with: what is common in public code for one, two, three axes.
+pub fn hypotheses(uses_y: bool, uses_z: bool, most: Option<u32>) -> Vec<[u32; 3]> {
+    let all: &[[u32; 3]] = match (uses_y, uses_z) {
+        (_, true) => &[[8, 8, 8], [32, 4, 2], [16, 4, 4]],
+        (true, false) => &[[32, 8, 1], [16, 16, 1], [32, 32, 1], [8, 8, 1]],
+        (false, false) => &[[256, 1, 1]],
+    };
+    let Some(most) = most else { return all.to_vec() };
+    let fitting: Vec<_> = all.iter().copied().filter(|block| block.iter().product::<u32>() <= most).collect();
+    match (uses_y || uses_z, fitting.is_empty()) {
+        (false, _) => vec![[most.clamp(1, 1024), 1, 1]],
+        (true, false) => fitting,
+        (true, true) => vec![all[0]],
+    }
+}

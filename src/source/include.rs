@@ -1,0 +1,66 @@
+//! Which file an `#include` names, among the files of the run.
+
+use std::path::{Component, Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::{FileId, Sources};
+
+/// Finds the file that an include names among the files of the run.
+pub struct IncludeResolver<'a> {
+    by_path: FxHashMap<PathBuf, FileId>,
+    by_file_name: FxHashMap<std::ffi::OsString, Vec<(FileId, PathBuf)>>,
+    include_dirs: &'a [PathBuf],
+}
+
+impl<'a> IncludeResolver<'a> {
+    pub fn new(sources: &Sources, include_dirs: &'a [PathBuf]) -> Self {
+        let mut by_path = FxHashMap::default();
+        let mut by_file_name: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        for id in sources.ids() {
+            let path = normalize(sources.path(id));
+            if let Some(name) = path.file_name() {
+                by_file_name.entry(name.to_owned()).or_default().push((id, path.clone()));
+            }
+            by_path.insert(path, id);
+        }
+        IncludeResolver { by_path, by_file_name, include_dirs }
+    }
+
+    /// Beside the including file, in the include directories, else the nearest file whose path ends so.
+    pub fn resolve(&self, directory: &Path, include: &str) -> Option<FileId> {
+        if let Some(&id) = self.by_path.get(&normalize(&directory.join(include))) {
+            return Some(id);
+        }
+        for dir in self.include_dirs {
+            if let Some(&id) = self.by_path.get(&normalize(&dir.join(include))) {
+                return Some(id);
+            }
+        }
+        let wanted: PathBuf =
+            normalize(Path::new(include)).components().filter(|part| !matches!(part, Component::ParentDir)).collect();
+        let candidates = self.by_file_name.get(wanted.file_name()?)?;
+        let common =
+            |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
+        let fitting = candidates.iter().filter(|(_, path)| path.ends_with(&wanted));
+        let best = fitting.max_by_key(|(id, path)| (common(path), std::cmp::Reverse(*id)))?;
+        // A lone file name needs a common directory: `util.h` of another program is not this program's.
+        (wanted.components().count() > 1 || common(&best.1) + 2 >= directory.components().count())
+            .then_some(best.0)
+    }
+}
+
+/// The path without `.` and with `..` taken back, by text alone.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if out.file_name().is_some() => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
