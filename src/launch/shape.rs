@@ -13,6 +13,14 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// Shapes by glob over kernel names; a glob that does not parse matches nothing (the configuration checks them).
+    pub fn new<'a>(shapes: impl Iterator<Item = (&'a str, [u32; 3], Option<[u64; 3]>)>) -> Declared {
+        let compiled = shapes.filter_map(|(name, block, grid)| {
+            Some((globset::Glob::new(name).ok()?.compile_matcher(), block, grid))
+        });
+        Declared { shapes: compiled.collect() }
+    }
+
     pub fn find(&self, kernel: &str) -> Option<LaunchShape> {
         let (_, block, grid) = self.shapes.iter().find(|(glob, ..)| glob.is_match(kernel))?;
         Some(LaunchShape { block: *block, grid: *grid, source: ShapeSource::Config, span: None })

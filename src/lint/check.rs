@@ -2,10 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::super::ir::ast::Gap;
-use super::super::source::{FileId, Sources};
 use super::finding::Finding;
 use super::rule::Rule;
+use crate::ir::ast::Gap;
+use crate::ir::facts::KernelFact;
+use crate::launch::roots;
+use crate::launch::shape::Declared;
+use crate::lower::macros::MacroDef;
+use crate::lower::project::{FileUnit, Project};
+use crate::source::{FileId, Sources};
+use crate::syntax::front;
+use crate::syntax::macros::Defines;
 
 /// A project as read from disk; nothing below reads files.
 #[derive(Debug, Default)]
@@ -52,7 +59,50 @@ pub struct Checked {
     pub accesses: usize,
 }
 
+/// What the analysis knows of a project.
+#[derive(Default)]
+pub struct Analysis {
+    pub project: Project,
+    pub kernels: Vec<KernelFact>,
+    pub gaps: Vec<Gap>,
+}
+
+/// Reads and executes the whole project.
+pub fn analyze(input: &Input) -> Analysis {
+    let settings = &input.settings;
+    let mut defines = Defines::default();
+    for (name, value) in &settings.defines {
+        match value {
+            Some(value) => defines.define(&format!("{name}={value}")),
+            None => defines.define(name),
+        }
+    }
+    let parsed = front::load(&input.sources, &defines, &settings.kernel_macros, &settings.include_dirs);
+    let mut gaps = Vec::new();
+    let files = parsed
+        .into_iter()
+        .map(|parsed| {
+            gaps.extend(parsed.unit.gaps.iter().cloned());
+            FileUnit {
+                unit: parsed.unit,
+                macros: parsed.macros.into_iter().filter_map(MacroDef::from_front).collect(),
+                includes: parsed.includes,
+            }
+        })
+        .collect();
+    let project = Project::new(&input.sources, files, &settings.include_dirs);
+    let declared = Declared::new(settings.shapes.iter().map(|shape| (shape.name.as_str(), shape.block, shape.grid)));
+    let kernels = roots::analyze(&project, &input.sources, &declared);
+    Analysis { project, kernels, gaps }
+}
+
 /// Analyses the project and runs the rules over it.
-pub fn check(_input: &Input, _rules: &[&'static dyn Rule]) -> Checked {
-    Checked::default()
+pub fn check(input: &Input, _rules: &[&'static dyn Rule]) -> Checked {
+    let analysis = analyze(input);
+    Checked {
+        findings: Vec::new(),
+        accesses: analysis.kernels.iter().map(|kernel| kernel.accesses.len()).sum(),
+        kernels: analysis.kernels.len(),
+        gaps: analysis.gaps,
+    }
 }

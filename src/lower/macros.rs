@@ -16,6 +16,20 @@ pub struct MacroDef {
     pub is_undef: bool,
 }
 
+impl MacroDef {
+    /// As the front end saw it; `None` for one in a branch that is not compiled.
+    pub fn from_front(item: crate::syntax::macros::MacroDef) -> Option<MacroDef> {
+        (item.presence != crate::syntax::macros::Presence::Dead).then(|| MacroDef {
+            name: Name::new(&item.name),
+            params: item.params,
+            variadic: item.variadic,
+            body: item.body,
+            offset: item.offset,
+            is_undef: item.undef,
+        })
+    }
+}
+
 /// A longer expansion is given up: it is no index expression.
 const LONGEST: usize = 20_000;
 const DEEPEST: usize = 40;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::build::{self, LoopHead, MacroUse, Side};
+use super::build::{self, Side};
 use super::macros::{Defines, MacroDef};
-use super::mask::{AttributeKind, KernelHead, MaskOptions, Masked, mask};
+use super::mask::{KernelHead, MaskOptions, Masked, mask};
 use crate::ir::ast::{Gap, Unit};
 use crate::source::include::{IncludeResolver, normalize};
 use crate::source::{FileId, Sources, Span};
@@ -111,7 +111,7 @@ fn visible(defines: &Defines, edges: &[Vec<FileId>], first: &[Masked], root: Fil
 
 /// Parses one masked file; kernels that came out unclean are parsed again alone.
 fn parse(id: FileId, text: &str, masked: &Masked) -> Parsed {
-    let side = side_of(masked);
+    let side = Side::of(masked);
     let unit = build::parse(id, text, &masked.text, &side);
     let mut parsed = Parsed {
         unit,
@@ -153,41 +153,4 @@ fn is_whole(unit: &Unit, head: &KernelHead) -> bool {
         function.name_span.start == head.name_span.start
             && function.body_span.is_some_and(|body| body.end.abs_diff(head.body.end) <= 1)
     })
-}
-
-fn side_of(masked: &Masked) -> Side {
-    let mut side = Side::default();
-    for attribute in &masked.attributes {
-        match &attribute.kind {
-            AttributeKind::Align(text) => side.aligns.push((attribute.start, text.clone())),
-            AttributeKind::LaunchBounds(args) => side.launch_bounds.push((attribute.start, args.clone())),
-            AttributeKind::Packed => side.packed.push(attribute.start),
-            AttributeKind::ClusterDims(_)
-            | AttributeKind::BlockSize(_)
-            | AttributeKind::MaxRegisters(_)
-            | AttributeKind::Restrict
-            | AttributeKind::Specifiers(_) => {}
-        }
-    }
-    side.loops = masked
-        .loop_macros
-        .iter()
-        .map(|item| LoopHead {
-            head: item.span.clone(),
-            name: item.name.clone(),
-            args: item.args.iter().map(|arg| (arg.text.clone(), arg.span.clone())).collect(),
-        })
-        .collect();
-    side.macros = masked
-        .statement_macros
-        .iter()
-        .filter(|item| !item.file_scope)
-        .map(|item| MacroUse {
-            span: item.span.clone(),
-            name: item.name.clone(),
-            args: item.args.as_ref().map(|args| args.iter().map(|arg| arg.text.clone()).collect()),
-        })
-        .collect();
-    side.kernels = masked.kernels.iter().filter(|head| head.marker.is_some()).map(|head| head.name.clone()).collect();
-    side
 }
