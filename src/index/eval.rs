@@ -90,6 +90,8 @@ pub struct Evaluator<'a> {
     block: [i64; 3],
     grid: [i64; 3],
     loops: FxHashMap<LoopId, Vec<Rc<Lanes32>>>,
+    /// Nodes that may still be computed before values count as undefined.
+    pub fuel: usize,
 }
 
 impl<'a> Evaluator<'a> {
@@ -105,6 +107,7 @@ impl<'a> Evaluator<'a> {
             block: [1; 3],
             grid: [1; 3],
             loops: FxHashMap::default(),
+            fuel: limits::EVALUATIONS_PER_ACCESS,
         }
     }
 
@@ -185,7 +188,14 @@ impl<'a> Evaluator<'a> {
         {
             return value.clone();
         }
+        if self.fuel == 0 {
+            return Rc::new(Lanes32 { undefined: true, ..Lanes32::splat(0) });
+        }
+        self.fuel -= 1;
         let value = Rc::new(self.compute(id));
+        if self.fuel == 0 {
+            return value;
+        }
         self.memo[id.0 as usize] = Some((self.clock, value.clone()));
         value
     }
@@ -351,8 +361,8 @@ impl<'a> Evaluator<'a> {
                     conditions.push(cond);
                 }
             }
-            if live == 0 || conditions.len() > limits::DATA_ITERATIONS {
-                ended = true;
+            if live == 0 || conditions.len() > limits::DATA_ITERATIONS || self.fuel == 0 {
+                ended = self.fuel > 0;
                 break;
             }
             self.step_loop(id, live);

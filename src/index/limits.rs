@@ -17,7 +17,7 @@ pub const REQUESTS_PER_ACCESS: usize = 3_000;
 /// Iterations of one loop enumerated in one visit.
 pub const LOOP_ITERATIONS: usize = 40;
 /// Iterations run to find the value of a variable after its loop.
-pub const FINAL_ITERATIONS: usize = 4_096;
+pub const FINAL_ITERATIONS: usize = 2_048;
 /// Iterations of a loop whose condition depends on data.
 pub const DATA_ITERATIONS: usize = 2;
 /// Accesses recorded for one kernel instance.
@@ -26,3 +26,9 @@ pub const ACCESSES_PER_KERNEL: usize = 1_500;
 pub const ARENA_NODES: usize = 400_000;
 /// Elements of a local array whose values are followed.
 pub const LOCAL_ELEMENTS: usize = 256;
+/// Nesting of statements, expressions, calls and types in the executor; its threads have [`STACK_BYTES`].
+pub const EXECUTOR_DEPTH: usize = 300;
+/// Stack of a worker thread: about 100 kB for each level of [`EXECUTOR_DEPTH`] in unoptimised builds.
+pub const STACK_BYTES: usize = 128 << 20;
+/// Expression nodes computed for one access, launch and valuation; about 10 ms.
+pub const EVALUATIONS_PER_ACCESS: usize = 60_000;

@@ -93,6 +93,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 needed |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
             }
         }
+        eval.fuel = limits::EVALUATIONS_PER_ACCESS;
         let mut measure = Measure {
             eval,
             plan,
@@ -151,7 +152,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             most = limits::DATA_ITERATIONS;
         }
         for iteration in 0..most {
-            if self.left == 0 {
+            if self.left == 0 || self.eval.fuel == 0 {
                 return;
             }
             if iteration > 0 || !of.test_last {
@@ -276,6 +277,9 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             return;
         }
         let address = self.eval.eval(self.plan.offset);
+        if self.eval.fuel == 0 {
+            return;
+        }
         if address.undefined {
             self.tally.undefined += 1;
             return;

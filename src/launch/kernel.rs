@@ -428,22 +428,24 @@ fn all_deps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Deps {
 fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
     let width = u32::try_from(raw.width).unwrap_or(16).max(1);
     let (space, operation, kind) = (raw.space, raw.operation, raw.kind);
+    let reduced = kind == AccessKind::AtomicReduced;
     move |lanes: &Lanes| match space {
+        _ if reduced => Cost { units: 1, ideal: 1 },
         MemorySpace::Global => global::sectors(lanes, width),
-        MemorySpace::Shared => shared::wavefronts(lanes, width, shared_op(operation, kind, width)),
+        MemorySpace::Shared => shared::wavefronts(lanes, width, shared_op(operation, kind)),
         MemorySpace::Constant => constant::words(lanes, width),
         MemorySpace::Local => local::sectors(lanes, width),
     }
 }
 
-fn shared_op(operation: Operation, kind: AccessKind, width: u32) -> SharedOp {
+fn shared_op(operation: Operation, kind: AccessKind) -> SharedOp {
     match (operation, kind) {
         (_, AccessKind::Matrix(count)) => SharedOp::Matrix(count),
         (Operation::Load, _) => SharedOp::Load,
         (Operation::Store, _) => SharedOp::Store,
         (Operation::Atomic, AccessKind::AtomicIncrement) => SharedOp::AtomicIncrement,
         (Operation::Atomic, AccessKind::AtomicCas) => SharedOp::AtomicCas,
-        (Operation::Atomic, _) if width > 4 => SharedOp::AtomicLoop,
+        (Operation::Atomic, AccessKind::AtomicLoop) => SharedOp::AtomicLoop,
         (Operation::Atomic, _) => SharedOp::Atomic,
     }
 }
@@ -524,6 +526,8 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
             AccessKind::Plain
             | AccessKind::AtomicCas
             | AccessKind::AtomicIncrement
+            | AccessKind::AtomicReduced
+            | AccessKind::AtomicLoop
             | AccessKind::AtomicOther => AccessPath::Plain,
             AccessKind::ReadOnly => AccessPath::ReadOnly,
             AccessKind::AsyncCopy => AccessPath::AsyncCopy,

@@ -26,12 +26,13 @@ struct HostFunction {
 /// All kernels of the project in all their launches, by file and position.
 pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec<KernelFact> {
     let hosts = host_functions(project);
-    let launching = launching(&hosts);
-    let called: FxHashSet<Name> = hosts.iter().flat_map(|host| host.calls.iter().copied()).collect();
+    let graph = call_graph(project, &hosts);
+    let launching = Arc::new(launching(&hosts, &graph));
+    let called: FxHashSet<Span> = graph.iter().map(|(_, callee)| *callee).collect();
     let (first, rest): (Vec<&HostFunction>, Vec<&HostFunction>) = hosts
         .iter()
-        .filter(|host| launching.contains(&host.entry.item.name))
-        .partition(|host| host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name));
+        .filter(|host| launching.contains(&host.entry.item.name_span))
+        .partition(|host| host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name_span));
     let run = |roots: &[&HostFunction]| -> Vec<RootFacts> {
         roots.par_iter().map(|host| run_root(project, sources, declared, &host.entry, &launching)).collect()
     };
@@ -94,8 +95,28 @@ fn host_functions(project: &Project) -> Vec<HostFunction> {
         .collect()
 }
 
-/// Names of functions that launch, or call one that does. Macros that launch make every user of them one.
-fn launching(hosts: &[HostFunction]) -> FxHashSet<Name> {
+/// (caller, callee) pairs among host functions, as names resolve in the caller's translation unit.
+fn call_graph(project: &Project, hosts: &[HostFunction]) -> Vec<(Span, Span)> {
+    let names = launching_names(hosts);
+    hosts
+        .par_iter()
+        .filter(|host| host.calls.iter().any(|call| names.contains(call)))
+        .flat_map_iter(|host| {
+            let tu = project.unit_of(host.entry.file, false);
+            let caller = host.entry.item.name_span;
+            let calls: Vec<Name> = host.calls.iter().copied().filter(|call| names.contains(call)).collect();
+            calls.into_iter().flat_map(move |call| {
+                let found: Vec<Span> =
+                    project.functions(&tu, call).iter().map(|entry| entry.item.name_span).collect();
+                found.into_iter().map(move |callee| (caller, callee))
+            })
+        })
+        .filter(|(caller, callee)| caller != callee)
+        .collect()
+}
+
+/// The same by name alone: a cheap upper bound.
+fn launching_names(hosts: &[HostFunction]) -> FxHashSet<Name> {
     let mut callers: FxHashMap<Name, Vec<Name>> = FxHashMap::default();
     for host in hosts {
         for call in &host.calls {
@@ -115,16 +136,35 @@ fn launching(hosts: &[HostFunction]) -> FxHashSet<Name> {
     found
 }
 
+/// Functions that launch, or call one that does.
+fn launching(hosts: &[HostFunction], graph: &[(Span, Span)]) -> FxHashSet<Span> {
+    let mut callers: FxHashMap<Span, Vec<Span>> = FxHashMap::default();
+    for (caller, callee) in graph {
+        callers.entry(*callee).or_default().push(*caller);
+    }
+    let mut found: FxHashSet<Span> =
+        hosts.iter().filter(|host| !host.launches.is_empty()).map(|host| host.entry.item.name_span).collect();
+    let mut queue: Vec<Span> = found.iter().copied().collect();
+    while let Some(function) = queue.pop() {
+        for caller in callers.get(&function).into_iter().flatten() {
+            if found.insert(*caller) {
+                queue.push(*caller);
+            }
+        }
+    }
+    found
+}
+
 fn run_root(
     project: &Project,
     sources: &Sources,
     declared: &Declared,
     root: &Entry<Arc<FunctionDef>>,
-    launching: &FxHashSet<Name>,
+    launching: &Arc<FxHashSet<Span>>,
 ) -> RootFacts {
     let tu = project.unit_of(root.file, false);
     let mut exec = Exec::new(project, sources, tu, Mode::Host);
-    exec.launching = Rc::new(launching.clone());
+    exec.launching = launching.clone();
     exec.push_frame(root.item.name, root.file, Rc::default(), None);
     let env = exec.bind_template_args(&root.item, &[], &[]);
     if let Some(frame) = exec.frames.last_mut() {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use super::finding::Finding;
-use super::rule::Rule;
+use super::rule::{Context, Rule};
+use rustc_hash::FxHashSet;
+
+use crate::index::limits;
 use crate::ir::ast::Gap;
 use crate::ir::facts::KernelFact;
 use crate::launch::roots;
@@ -67,8 +70,15 @@ pub struct Analysis {
     pub gaps: Vec<Gap>,
 }
 
-/// Reads and executes the whole project.
+/// Reads and executes the whole project, on threads whose stacks suit the executor.
 pub fn analyze(input: &Input) -> Analysis {
+    match rayon::ThreadPoolBuilder::new().stack_size(limits::STACK_BYTES).build() {
+        Ok(pool) => pool.install(|| analyze_here(input)),
+        Err(_) => analyze_here(input),
+    }
+}
+
+fn analyze_here(input: &Input) -> Analysis {
     let settings = &input.settings;
     let mut defines = Defines::default();
     for (name, value) in &settings.defines {
@@ -97,10 +107,22 @@ pub fn analyze(input: &Input) -> Analysis {
 }
 
 /// Analyses the project and runs the rules over it.
-pub fn check(input: &Input, _rules: &[&'static dyn Rule]) -> Checked {
+pub fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
     let analysis = analyze(input);
+    let cx = Context {
+        sources: &input.sources,
+        kernels: &analysis.kernels,
+        project: &analysis.project,
+        pedantic: input.settings.pedantic,
+    };
+    let mut findings = Vec::new();
+    for rule in rules {
+        rule.check(&cx, &mut findings);
+    }
+    let checked: FxHashSet<FileId> = input.checked.iter().copied().collect();
+    findings.retain(|finding| checked.contains(&finding.span.file));
     Checked {
-        findings: Vec::new(),
+        findings,
         accesses: analysis.kernels.iter().map(|kernel| kernel.accesses.len()).sum(),
         kernels: analysis.kernels.len(),
         gaps: analysis.gaps,

@@ -1,8 +1,9 @@
 //! What a rule is.
 
-use std::marker::PhantomData;
-
 use super::finding::{Finding, RuleInfo};
+use crate::ir::facts::KernelFact;
+use crate::lower::project::Project;
+use crate::source::Sources;
 
 /// A room under `rules/`. It decides from facts and adds what it found; levels and suppression come later.
 pub trait Rule: Sync {
@@ -13,5 +14,10 @@ pub trait Rule: Sync {
 
 /// What a rule may read: the access facts of the project.
 pub struct Context<'a> {
-    project: PhantomData<&'a ()>,
+    pub sources: &'a Sources,
+    /// Every kernel in every launch, by file and position.
+    pub kernels: &'a [KernelFact],
+    pub project: &'a Project,
+    /// Report what is eligible, not only what pays.
+    pub pedantic: bool,
 }

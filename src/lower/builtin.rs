@@ -240,6 +240,19 @@ impl Exec<'_> {
                 return self.opaque_of(&Ty::INT, vec![atom]);
             }
         };
+        let shared = self.bases.get(pointer.base as usize).is_some_and(|base| base.space == MemorySpace::Shared);
+        let integer = pointer.to.is_integer();
+        let reduces = matches!(name, "atomicAdd" | "atomicMax" | "atomicMin" | "atomicOr" | "atomicAnd" | "atomicInc");
+        let one_address = self.arena.deps(pointer.offset) & (crate::index::expr::TID | crate::index::expr::DATA) == 0;
+        let kind = match kind {
+            AccessKind::AtomicOther | AccessKind::AtomicIncrement
+                if discarded && integer && reduces && one_address && pointer.to.align() == 4 =>
+            {
+                AccessKind::AtomicReduced
+            }
+            AccessKind::AtomicOther if shared && (!integer || pointer.to.align() == 8) => AccessKind::AtomicLoop,
+            kind => kind,
+        };
         self.record(Operation::Atomic, &pointer, None, kind, at);
         // The old value differs between lanes even at one address.
         let lane = self.linear_thread();

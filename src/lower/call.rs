@@ -337,8 +337,8 @@ impl Exec<'_> {
     ) -> Val {
         let def = entry.item.clone();
         let depth = self.frames.iter().filter(|frame| frame.function == def.name).count();
-        let host_only = self.mode == Mode::Host && !self.launching.contains(&def.name);
-        let long = host_only && def.body_span.is_some_and(|span| span.end - span.start > 4_000);
+        let host_only = self.mode == Mode::Host && !self.launching.contains(&def.name_span);
+        let long = host_only && def.body_span.is_some_and(|span| span.end - span.start > 2_500);
         if self.frames.len() > limits::CALL_DEPTH || depth > 2 || self.out_of_budget() || long {
             let plain = self.rvalues(&args, at);
             if long {
@@ -835,6 +835,10 @@ impl Exec<'_> {
     }
 
     pub fn named_type(&mut self, path: &Path) -> Ty {
+        self.deeper(|exec| exec.named_type_of(path)).unwrap_or(Ty::Unknown("nested too deeply"))
+    }
+
+    fn named_type_of(&mut self, path: &Path) -> Ty {
         const UNSEEN: Ty = Ty::Unknown("type that is not seen");
         let name = path.name;
         if path.args.is_none() && path.scope.is_empty() {

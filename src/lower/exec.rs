@@ -50,6 +50,10 @@ pub enum AccessKind {
     /// `atomicAdd(p, 1)` whose result is unused.
     AtomicIncrement,
     AtomicCas,
+    /// The warp reduces first and one lane goes: an integer, one address, result unused (hardware.md §5).
+    AtomicReduced,
+    /// A compare-and-swap loop: floating point or 64 bit in shared memory.
+    AtomicLoop,
     AtomicOther,
     /// `cp.async`
     AsyncCopy,
@@ -92,10 +96,12 @@ pub struct Exec<'p> {
     pub accesses: Vec<RawAccess>,
     pub launches: Vec<Launch>,
     pub steps: usize,
+    /// How deep the executor's own recursion is.
+    pub depth: usize,
     pub step_limit: usize,
     pub dims: Dims,
     /// Functions on the host side that lead to a launch.
-    pub launching: Rc<FxHashSet<Name>>,
+    pub launching: std::sync::Arc<FxHashSet<Span>>,
     pub(super) journal: Vec<(SlotId, Val)>,
     pub(super) base_ids: FxHashMap<(Span, Name), u32>,
     pub(super) structs: FxHashMap<String, Rc<StructTy>>,
@@ -132,9 +138,10 @@ impl<'p> Exec<'p> {
             accesses: Vec::new(),
             launches: Vec::new(),
             steps: 0,
+            depth: 0,
             step_limit: limits::HOST_STEPS,
             dims,
-            launching: Rc::default(),
+            launching: Default::default(),
             journal: Vec::new(),
             base_ids: FxHashMap::default(),
             structs: FxHashMap::default(),
@@ -146,7 +153,18 @@ impl<'p> Exec<'p> {
     }
 
     pub fn out_of_budget(&self) -> bool {
-        self.steps >= self.step_limit
+        self.steps >= self.step_limit || self.depth >= limits::EXECUTOR_DEPTH
+    }
+
+    /// Runs `f` one level deeper; `None` where that is too deep for the stack.
+    pub fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.depth >= limits::EXECUTOR_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let out = f(self);
+        self.depth -= 1;
+        Some(out)
     }
 
     pub fn env(&self) -> Rc<TemplateEnv> {
@@ -219,6 +237,10 @@ impl<'p> Exec<'p> {
         if self.out_of_budget() {
             return;
         }
+        self.deeper(|exec| exec.statement_of(stmt));
+    }
+
+    fn statement_of(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Empty
             | StmtKind::Jump

@@ -160,6 +160,13 @@ impl Exec<'_> {
 
     pub fn value(&mut self, expr: &Expr) -> Val {
         self.steps += 1;
+        match self.deeper(|exec| exec.value_of(expr)) {
+            Some(value) => value,
+            None => self.opaque_of(&Ty::Unknown("nested too deeply"), Vec::new()),
+        }
+    }
+
+    fn value_of(&mut self, expr: &Expr) -> Val {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Call { .. } | ExprKind::This => {
                 let value = self.value_or_place(expr);

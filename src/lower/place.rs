@@ -14,6 +14,10 @@ use crate::source::Span;
 impl Exec<'_> {
     /// The place that an expression names.
     pub fn place(&mut self, expr: &Expr) -> Place {
+        self.deeper(|exec| exec.place_of(expr)).unwrap_or(Place::Value(Val::Void))
+    }
+
+    fn place_of(&mut self, expr: &Expr) -> Place {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::This | ExprKind::Call { .. } | ExprKind::Lambda(_) => {
                 match self.value_or_place(expr) {

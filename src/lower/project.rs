@@ -43,6 +43,10 @@ pub struct Project {
     globals: Table<VarDecl>,
     macros: Table<Arc<MacroDef>>,
     directories: Vec<PathBuf>,
+    /// The components of each file's directory, as numbers.
+    parts: Vec<Vec<u32>>,
+    /// Directories with a `main`: programs of their own.
+    programs: FxHashSet<PathBuf>,
     closures: Vec<Arc<Vec<FileId>>>,
     includers: Vec<Vec<FileId>>,
 }
@@ -67,6 +71,14 @@ impl Project {
             .ids()
             .map(|id| normalize(sources.path(id)).parent().map(Path::to_owned).unwrap_or_default())
             .collect();
+        let mut numbers = FxHashMap::default();
+        for directory in &project.directories {
+            let parts = directory.components().map(|part| {
+                let next = numbers.len() as u32;
+                *numbers.entry(part.as_os_str().to_owned()).or_insert(next)
+            });
+            project.parts.push(parts.collect());
+        }
         project.resolve_includes(sources, include_dirs);
         project.index();
         project
@@ -104,6 +116,11 @@ impl Project {
             let id = FileId(id as u32);
             let unit = &file.unit;
             for function in &unit.functions {
+                if function.name.as_str() == "main"
+                    && let Some(directory) = self.directories.get(id.0 as usize)
+                {
+                    self.programs.insert(directory.clone());
+                }
                 push(&mut self.functions, function.name, id, function.clone());
             }
             let mut structs: Vec<&Arc<StructDef>> = unit.structs.iter().collect();
@@ -157,7 +174,8 @@ impl Project {
         if !own.is_empty() {
             return own;
         }
-        let others: Vec<_> = entries.iter().filter(bodied).collect();
+        let others: Vec<_> =
+            entries.iter().filter(bodied).filter(|entry| self.related(tu.root, entry.file)).collect();
         let best = others.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
         others.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).collect()
     }
@@ -205,23 +223,46 @@ impl Project {
             return own;
         }
         // A header alone does not see what its includers define before it; the nearest definition stands in.
-        let best = entries.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
-        entries.iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).take(1).collect()
+        let related: Vec<_> = entries.iter().filter(|entry| self.related(tu.root, entry.file)).collect();
+        let best = related.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
+        related.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).take(1).collect()
+    }
+
+    /// May the files be parts of one program? Beside each other or one above the other; cousins unless both
+    /// directories have a `main`.
+    fn related(&self, a: FileId, b: FileId) -> bool {
+        let (x, y) = (self.parts_of(a), self.parts_of(b));
+        if x == y {
+            return true;
+        }
+        let common = common_parts(x, y);
+        if common == x.len().min(y.len()) {
+            return true;
+        }
+        let is_program = |file: FileId| {
+            self.directories.get(file.0 as usize).is_some_and(|directory| self.programs.contains(directory))
+        };
+        common + 2 >= x.len().max(y.len()) && !(is_program(a) && is_program(b))
+    }
+
+    fn parts_of(&self, file: FileId) -> &[u32] {
+        self.parts.get(file.0 as usize).map_or(&[], Vec::as_slice)
     }
 
     /// How near two files are: components of their directories in common, the same directory best.
     fn nearness(&self, a: FileId, b: FileId) -> usize {
-        let empty = PathBuf::new();
-        let a = self.directories.get(a.0 as usize).unwrap_or(&empty);
-        let b = self.directories.get(b.0 as usize).unwrap_or(&empty);
-        let common = a.components().zip(b.components()).take_while(|(a, b)| a == b).count();
-        2 * common + usize::from(a == b)
+        let (x, y) = (self.parts_of(a), self.parts_of(b));
+        2 * common_parts(x, y) + usize::from(x == y)
     }
 
     /// Do the files share a directory?
     pub fn same_directory(&self, a: FileId, b: FileId) -> bool {
         self.directories.get(a.0 as usize) == self.directories.get(b.0 as usize)
     }
+}
+
+fn common_parts(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 fn index_enum(
