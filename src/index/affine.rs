@@ -35,8 +35,11 @@ pub fn lane_terms(arena: &Arena, address: ExprId) -> Option<Vec<LaneTerm>> {
                 let [only] = varying.as_slice() else { return None };
                 let only = **only;
                 let Node::Symbol(Symbol::ThreadIdx(axis)) = arena.node(only) else { return None };
-                let rest: Vec<_> =
-                    factors.iter().filter(|&&id| id != only).map(|&id| arena.display(id).to_string()).collect();
+                let rest: Vec<_> = factors
+                    .iter()
+                    .filter(|&&id| id != only)
+                    .map(|&id| arena.display(id).to_string())
+                    .collect();
                 let rest = rest.join("·");
                 let text = if coefficient == 1 { rest } else { format!("{coefficient}·{rest}") };
                 out.push(LaneTerm { axis: *axis, coefficient: None, text });

@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::expr::{Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap};
+use super::expr::{
+    Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap,
+};
 use super::limits;
 
 /// Lanes of a warp.
@@ -34,7 +36,9 @@ impl Lanes32 {
     pub fn data_varies(&self, mask: u32) -> bool {
         let Some(data) = &self.data else { return false };
         let mut seen = None;
-        (0..WARP).filter(|lane| mask >> lane & 1 == 1).any(|lane| *seen.get_or_insert(data[lane]) != data[lane])
+        (0..WARP)
+            .filter(|lane| mask >> lane & 1 == 1)
+            .any(|lane| *seen.get_or_insert(data[lane]) != data[lane])
     }
 
     /// The lanes where the value is not 0.

@@ -100,21 +100,46 @@ pub enum Op {
 pub enum Node {
     Const(i64),
     Symbol(Symbol),
-    Sum { constant: i64, terms: Box<[(i64, ExprId)]> },
+    Sum {
+        constant: i64,
+        terms: Box<[(i64, ExprId)]>,
+    },
     Product(Box<[ExprId]>),
     /// `unsigned`: operands are taken modulo 2³² first (C's `unsigned`), where that changes the result.
-    Binary { op: Op, unsigned: bool, a: ExprId, b: ExprId },
+    Binary {
+        op: Op,
+        unsigned: bool,
+        a: ExprId,
+        b: ExprId,
+    },
     /// Logical negation: 1 where `a` is 0.
     Not(ExprId),
-    Select { cond: ExprId, then: ExprId, otherwise: ExprId },
+    Select {
+        cond: ExprId,
+        then: ExprId,
+        otherwise: ExprId,
+    },
     /// Conversion to an integer of `bytes` bytes.
-    Wrap { bytes: u8, signed: bool, a: ExprId },
+    Wrap {
+        bytes: u8,
+        signed: bool,
+        a: ExprId,
+    },
     /// What memory holds at `address` of `base`: equal addresses give equal values.
-    Load { base: u32, address: ExprId },
+    Load {
+        base: u32,
+        address: ExprId,
+    },
     /// A value that is not understood but depends on nothing else than `inputs`.
-    Opaque { id: u32, inputs: Box<[ExprId]> },
+    Opaque {
+        id: u32,
+        inputs: Box<[ExprId]>,
+    },
     /// The value of a loop variable after its loop.
-    Final { of: LoopId, var: u32 },
+    Final {
+        of: LoopId,
+        var: u32,
+    },
 }
 
 /// What a value may change with, as a bit set.
@@ -196,7 +221,8 @@ impl Arena {
                         Symbol::Unknown(_) => UNKNOWN,
                         Symbol::LoopVar(of, var) => {
                             let of_loop = self.loops.get(of.0 as usize);
-                            loop_bit(*of) | of_loop.and_then(|l| l.vars.get(*var as usize)).map_or(0, |v| v.deps)
+                            loop_bit(*of)
+                                | of_loop.and_then(|l| l.vars.get(*var as usize)).map_or(0, |v| v.deps)
                         }
                     },
                     0,
@@ -355,7 +381,9 @@ impl Arena {
         }
         let (ca, cb) = (self.as_const(a), self.as_const(b));
         match (op, ca, cb) {
-            (Op::Div, _, Some(1)) | (Op::Shl | Op::Shr, _, Some(0)) | (Op::Or | Op::Xor, _, Some(0)) => return a,
+            (Op::Div, _, Some(1)) | (Op::Shl | Op::Shr, _, Some(0)) | (Op::Or | Op::Xor, _, Some(0)) => {
+                return a;
+            }
             (Op::Or | Op::Xor, Some(0), _) => return b,
             (Op::Rem, _, Some(1)) | (Op::And, _, Some(0)) | (Op::And, Some(0), _) => return self.constant(0),
             (Op::Div | Op::Rem | Op::Shl | Op::Shr, Some(0), _) => return self.constant(0),
@@ -503,11 +531,12 @@ pub fn wrap(bytes: u8, signed: bool, value: i64) -> i64 {
 
 /// C's result, or `None` where it has none (division by zero, a shift by 64 or more).
 pub fn apply(op: Op, unsigned: bool, x: i64, y: i64) -> Option<i64> {
-    let (x, y) = if unsigned && matches!(op, Op::Div | Op::Rem | Op::Shr | Op::Lt | Op::Le | Op::Min | Op::Max) {
-        (i64::from(x as u32), i64::from(y as u32))
-    } else {
-        (x, y)
-    };
+    let (x, y) =
+        if unsigned && matches!(op, Op::Div | Op::Rem | Op::Shr | Op::Lt | Op::Le | Op::Min | Op::Max) {
+            (i64::from(x as u32), i64::from(y as u32))
+        } else {
+            (x, y)
+        };
     Some(match op {
         Op::Div => x.checked_div(y)?,
         Op::Rem => x.checked_rem(y)?,

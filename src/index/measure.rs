@@ -90,7 +90,8 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 && let Some(of) = arena.loops.get(id.0 as usize)
             {
                 needed |= arena.deps(of.cond);
-                needed |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+                needed |=
+                    of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
             }
         }
         eval.fuel = limits::EVALUATIONS_PER_ACCESS;
@@ -197,7 +198,10 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             Some(block) => block.map(i64::from),
             None => self.plan.block.map(|extent| self.eval.uniform(extent).clamp(1, 1024)),
         };
-        let grid = self.plan.grid.map(|grid| grid.map(|extent| self.eval.uniform(extent).clamp(1, i64::from(i32::MAX))));
+        let grid = self
+            .plan
+            .grid
+            .map(|grid| grid.map(|extent| self.eval.uniform(extent).clamp(1, i64::from(i32::MAX))));
         self.tally.block = block;
         self.eval.set_launch(block, grid.unwrap_or([512, 64, 8]));
         let count = |tally: &Tally| tally.requests + tally.irregular + tally.undefined;

@@ -90,8 +90,15 @@ pub struct Expr {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    Int { value: u64, unsigned: bool, long: bool },
-    Float { value: f64, double: bool },
+    Int {
+        value: u64,
+        unsigned: bool,
+        long: bool,
+    },
+    Float {
+        value: f64,
+        double: bool,
+    },
     Bool(bool),
     Char(i64),
     Str,
@@ -107,21 +114,43 @@ pub enum ExprKind {
     Comma(Vec<Expr>),
     /// `a[i]`; more than one index only for C++23 `a[i, j]`.
     Index(Box<Expr>, Vec<Expr>),
-    Field { base: Box<Expr>, member: Path, arrow: bool },
+    Field {
+        base: Box<Expr>,
+        member: Path,
+        arrow: bool,
+    },
     /// `f(args)`, `x.m(args)`, `f<T>(args)` (template arguments are in the callee's path).
-    Call { callee: Box<Expr>, args: Vec<Expr> },
+    Call {
+        callee: Box<Expr>,
+        args: Vec<Expr>,
+    },
     /// `k<T><<<grid, block, shared, stream>>>(args)`; `config` has the 2–4 expressions in order.
-    Launch { callee: Box<Expr>, config: Vec<Expr>, args: Vec<Expr> },
-    Cast { style: CastStyle, ty: Box<Type>, operand: Box<Expr> },
+    Launch {
+        callee: Box<Expr>,
+        config: Vec<Expr>,
+        args: Vec<Expr>,
+    },
+    Cast {
+        style: CastStyle,
+        ty: Box<Type>,
+        operand: Box<Expr>,
+    },
     /// `T(args)` for a type known by syntax (`float(x)`, `unsigned(x)`), `T{args}`, `dim3{16, 16}`.
-    Construct { ty: Box<Type>, args: Vec<Expr>, braced: bool },
+    Construct {
+        ty: Box<Type>,
+        args: Vec<Expr>,
+        braced: bool,
+    },
     /// `{a, b}` without a type; designated initialisers keep their field name.
     InitList(Vec<(Option<Name>, Expr)>),
     SizeofType(Box<Type>),
     SizeofExpr(Box<Expr>),
     AlignofType(Box<Type>),
     Lambda(Arc<Lambda>),
-    New { ty: Box<Type>, count: Option<Box<Expr>> },
+    New {
+        ty: Box<Type>,
+        count: Option<Box<Expr>>,
+    },
     Unknown(&'static str),
 }
 
@@ -177,17 +206,32 @@ pub enum Type {
     Void,
     Bool,
     /// `char` … `long long`, with `size` in bytes on LP64 (Linux; `long` is 8).
-    Int { size: u8, signed: bool },
+    Int {
+        size: u8,
+        signed: bool,
+    },
     /// `float` 4, `double` 8, `long double` 16 (host only).
-    Float { size: u8 },
+    Float {
+        size: u8,
+    },
     Auto,
     /// A user type, a CUDA vector type, `size_t`, a template parameter: resolved by the executor.
     Named(Path),
-    Pointer { to: Box<Type>, is_const: bool, restrict: bool },
+    Pointer {
+        to: Box<Type>,
+        is_const: bool,
+        restrict: bool,
+    },
     /// `T&` and `T&&`.
-    Reference { to: Box<Type>, is_const: bool },
+    Reference {
+        to: Box<Type>,
+        is_const: bool,
+    },
     /// `T[extent]`; `None` for `[]`.
-    Array { of: Box<Type>, extent: Option<Box<Expr>> },
+    Array {
+        of: Box<Type>,
+        extent: Option<Box<Expr>>,
+    },
     Decltype(Box<Expr>),
     /// Function types, pack expansions, anything else.
     Unknown(&'static str),
@@ -205,22 +249,53 @@ pub enum StmtKind {
     Decl(Vec<VarDecl>),
     Expr(Expr),
     Block(Vec<Stmt>),
-    If { is_constexpr: bool, init: Option<Box<Stmt>>, cond: Expr, then: Box<Stmt>, otherwise: Option<Box<Stmt>> },
-    For { init: Option<Box<Stmt>>, cond: Option<Expr>, step: Option<Expr>, body: Box<Stmt> },
-    RangeFor { var: VarDecl, range: Expr, body: Box<Stmt> },
-    While { cond: Expr, body: Box<Stmt> },
-    DoWhile { body: Box<Stmt>, cond: Expr },
+    If {
+        is_constexpr: bool,
+        init: Option<Box<Stmt>>,
+        cond: Expr,
+        then: Box<Stmt>,
+        otherwise: Option<Box<Stmt>>,
+    },
+    For {
+        init: Option<Box<Stmt>>,
+        cond: Option<Expr>,
+        step: Option<Expr>,
+        body: Box<Stmt>,
+    },
+    RangeFor {
+        var: VarDecl,
+        range: Expr,
+        body: Box<Stmt>,
+    },
+    While {
+        cond: Expr,
+        body: Box<Stmt>,
+    },
+    DoWhile {
+        body: Box<Stmt>,
+        cond: Expr,
+    },
     Return(Option<Expr>),
     Break,
     Continue,
-    Switch { cond: Expr, cases: Vec<Case> },
+    Switch {
+        cond: Expr,
+        cases: Vec<Case>,
+    },
     /// `goto`, `label:` and the like (the label's statement follows it).
     Jump,
     /// `KERNEL_LOOP(i, n) { … }` whose definition the builder does not expand: `name(args) body`.
-    LoopMacro { name: Name, args: Vec<Expr>, body: Box<Stmt> },
+    LoopMacro {
+        name: Name,
+        args: Vec<Expr>,
+        body: Box<Stmt>,
+    },
     /// `NAME;`, `NAME` alone on its line, or `NAME(args)` without `;`: a macro used as a statement.
     /// `args` is the original text of each argument; `None` where there were no parentheses.
-    Macro { name: Name, args: Option<Vec<String>> },
+    Macro {
+        name: Name,
+        args: Option<Vec<String>>,
+    },
     /// The branches of an `#if` that could not be decided, each a list of statements.
     Alternatives(Vec<Vec<Stmt>>),
     Asm(Asm),

@@ -13,8 +13,8 @@ use crate::index::limits;
 use crate::index::measure::{Measure, Plan, Tally};
 use crate::ir::ast::FunctionDef;
 use crate::ir::facts::{
-    AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaneWord, LaunchShape, MemorySpace,
-    Operation, RequestFact, ShapeSource,
+    AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaneWord, LaunchShape,
+    MemorySpace, Operation, RequestFact, ShapeSource,
 };
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::project::{Entry, Project};
@@ -202,7 +202,9 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
         };
         let value = args.next().filter(|value| !matches!(value, Val::Void));
         let value = match (value, &ty) {
-            (Some(Val::Ptr(pointer)), Ty::Ptr(to)) => Val::Ptr(named_pointer(exec, pointer, to, param.name.as_str(), place)),
+            (Some(Val::Ptr(pointer)), Ty::Ptr(to)) => {
+                Val::Ptr(named_pointer(exec, pointer, to, param.name.as_str(), place))
+            }
             (Some(Val::Opaque(..) | Val::Ref(_)), Ty::Ptr(_)) | (None, _) => {
                 parameter(exec, &ty, param.name.as_str(), place)
             }
@@ -300,8 +302,11 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
-    let extents: Option<Vec<u64>> =
-        base.extents.iter().map(|&extent| arena.as_const(extent).and_then(|extent| u64::try_from(extent).ok())).collect();
+    let extents: Option<Vec<u64>> = base
+        .extents
+        .iter()
+        .map(|&extent| arena.as_const(extent).and_then(|extent| u64::try_from(extent).ok()))
+        .collect();
     BaseFact {
         name: base.name.clone(),
         space: base.space,
@@ -324,7 +329,12 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
     let [uses_y, uses_z] = axes_used(sources, &kernel.kernel.item);
     hypotheses(uses_y, uses_z, None)
         .into_iter()
-        .map(|block| LaunchShape { block, grid: None, source: ShapeSource::Hypothesis, span: kernel.launch_span })
+        .map(|block| LaunchShape {
+            block,
+            grid: None,
+            source: ShapeSource::Hypothesis,
+            span: kernel.launch_span,
+        })
         .collect()
 }
 
@@ -450,7 +460,12 @@ fn shared_op(operation: Operation, kind: AccessKind) -> SharedOp {
     }
 }
 
-fn measure_access(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shapes: &[LaunchShape]) -> AccessFact {
+fn measure_access(
+    eval: &mut Evaluator,
+    raw: &RawAccess,
+    kernel: &Executed,
+    shapes: &[LaunchShape],
+) -> AccessFact {
     let mut all: Vec<(usize, Vec<Tally>)> = Vec::new();
     for (place, shape) in shapes.iter().enumerate() {
         let tallies = tallies(eval, raw, kernel, shape);
@@ -463,7 +478,9 @@ fn measure_access(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shap
     let mut fact = blank(arena, raw);
     let flat: Vec<(usize, usize, &Tally)> = all
         .iter()
-        .flat_map(|(shape, list)| list.iter().enumerate().map(move |(valuation, tally)| (*shape, valuation, tally)))
+        .flat_map(|(shape, list)| {
+            list.iter().enumerate().map(move |(valuation, tally)| (*shape, valuation, tally))
+        })
         .filter(|(.., tally)| tally.requests > 0)
         .collect();
     let whole = all.iter().flat_map(|(_, list)| list);
@@ -694,7 +711,9 @@ fn whole_struct(raw: &RawAccess, bases: &[Base]) -> Option<FieldFact> {
     }
     let size = of.size?;
     let used = match &raw.used {
-        Some(parts) if !parts.is_empty() => parts.iter().map(|&(start, size)| (Bytes(start), Bytes(size))).collect(),
+        Some(parts) if !parts.is_empty() => {
+            parts.iter().map(|&(start, size)| (Bytes(start), Bytes(size))).collect()
+        }
         _ => vec![(Bytes(0), Bytes(size))],
     };
     Some(FieldFact {

@@ -29,10 +29,10 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
     let graph = call_graph(project, &hosts);
     let launching = Arc::new(launching(&hosts, &graph));
     let called: FxHashSet<Span> = graph.iter().map(|(_, callee)| *callee).collect();
-    let (first, rest): (Vec<&HostFunction>, Vec<&HostFunction>) = hosts
-        .iter()
-        .filter(|host| launching.contains(&host.entry.item.name_span))
-        .partition(|host| host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name_span));
+    let (first, rest): (Vec<&HostFunction>, Vec<&HostFunction>) =
+        hosts.iter().filter(|host| launching.contains(&host.entry.item.name_span)).partition(|host| {
+            host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name_span)
+        });
     let run = |roots: &[&HostFunction]| -> Vec<RootFacts> {
         roots.par_iter().map(|host| run_root(project, sources, declared, &host.entry, &launching)).collect()
     };

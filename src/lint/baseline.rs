@@ -67,11 +67,7 @@ pub fn render(mut findings: Vec<Entry>) -> String {
 }
 
 /// The findings as entries, in their order. `path` gives the path that the file stores.
-pub fn entries(
-    sources: &Sources,
-    findings: &[Finding],
-    path: impl Fn(&Finding) -> String,
-) -> Vec<Entry> {
+pub fn entries(sources: &Sources, findings: &[Finding], path: impl Fn(&Finding) -> String) -> Vec<Entry> {
     let fingerprints = fingerprint::fingerprints(sources, findings);
     let entry = |(finding, fingerprint): (&Finding, String)| Entry {
         path: path(finding),

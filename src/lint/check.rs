@@ -101,7 +101,8 @@ fn analyze_here(input: &Input) -> Analysis {
         })
         .collect();
     let project = Project::new(&input.sources, files, &settings.include_dirs);
-    let declared = Declared::new(settings.shapes.iter().map(|shape| (shape.name.as_str(), shape.block, shape.grid)));
+    let declared =
+        Declared::new(settings.shapes.iter().map(|shape| (shape.name.as_str(), shape.block, shape.grid)));
     let kernels = roots::analyze(&project, &input.sources, &declared);
     Analysis { project, kernels, gaps }
 }

@@ -91,7 +91,11 @@ mod tests {
     #[test]
     fn overlapping_fixes_wait_and_shared_edits_do_not() {
         let fix = |edits| Fix { title: String::new(), applicability: Applicability::Safe, edits };
-        let fixes = [fix(vec![edit(0, 2, "a")]), fix(vec![edit(2, 4, "b")]), fix(vec![edit(0, 2, "a"), edit(5, 6, "")])];
+        let fixes = [
+            fix(vec![edit(0, 2, "a")]),
+            fix(vec![edit(2, 4, "b")]),
+            fix(vec![edit(0, 2, "a"), edit(5, 6, "")]),
+        ];
         let finding = |fix: &Fix| Finding {
             rule: &super::super::selection::UNUSED_ALLOW,
             level: super::super::finding::Level::Warning,

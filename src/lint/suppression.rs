@@ -85,8 +85,10 @@ pub fn apply(
     }
     let asked_not_to = allows.iter().any(|allow| allow.names(&UNUSED_ALLOW));
     if ran(UNUSED_ALLOW.name) && !asked_not_to {
-        let understood = |allow: &&Allow| !gaps.iter().any(|gap| gap.span.file == file && allow.meets(source, gap));
-        let unused = allows.iter().filter(understood).filter_map(|allow| unused(source, file, allow, rules, ran));
+        let understood =
+            |allow: &&Allow| !gaps.iter().any(|gap| gap.span.file == file && allow.meets(source, gap));
+        let unused =
+            allows.iter().filter(understood).filter_map(|allow| unused(source, file, allow, rules, ran));
         applied.unused = unused.collect();
     }
     applied
@@ -98,7 +100,8 @@ fn silence(allows: &mut [Allow], source: &SourceFile, finding: &Finding) -> Opti
     let covers = |allow: &&mut Allow| {
         (allow.first_line..=allow.last_line).contains(&line) && allow.names(finding.rule)
     };
-    let narrowest = allows.iter_mut().filter(covers).min_by_key(|allow| allow.last_line - allow.first_line)?;
+    let narrowest =
+        allows.iter_mut().filter(covers).min_by_key(|allow| allow.last_line - allow.first_line)?;
     for word in &mut narrowest.words {
         word.used |= word.names(finding.rule);
     }
@@ -178,7 +181,9 @@ fn parse(source: &SourceFile, rules: &[&'static RuleInfo]) -> Vec<Allow> {
 fn close(allows: &mut [Allow], open: &mut Vec<usize>, end: &Directive, comment: &Comment, line: u32) {
     let names = |at: &usize| {
         let words = allows.get(*at).map(|allow| allow.words.iter().map(|word| word.text.as_str()));
-        words.is_some_and(|words| end.list.is_empty() || words.eq(end.list.iter().map(|(word, _)| word.as_str())))
+        words.is_some_and(|words| {
+            end.list.is_empty() || words.eq(end.list.iter().map(|(word, _)| word.as_str()))
+        })
     };
     let Some(found) = open.iter().rposition(names) else { return };
     let at = open.remove(found);
@@ -284,8 +289,12 @@ fn with_separator(text: &str, word: &Range<usize>, last: bool) -> Range<usize> {
     }
 }
 
-const VERBS: [(&str, Verb); 4] =
-    [("allow-begin", Verb::Begin), ("allow-end", Verb::End), ("allow-file", Verb::File), ("allow", Verb::Allow)];
+const VERBS: [(&str, Verb); 4] = [
+    ("allow-begin", Verb::Begin),
+    ("allow-end", Verb::End),
+    ("allow-file", Verb::File),
+    ("allow", Verb::Allow),
+];
 
 const NOLINT: [(&str, Verb); 4] = [
     ("NOLINTNEXTLINE", Verb::NextLine),
@@ -314,7 +323,8 @@ fn own_directive(inside: &str, offset: usize) -> Option<Directive> {
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
     let (written, after) = rest.split_at_checked(end)?;
     let verb = VERBS.iter().find(|(name, _)| *name == written);
-    let meant = || VERBS.iter().find(|(name, _)| closest(written, [*name]).is_some() && written.starts_with('a'));
+    let meant =
+        || VERBS.iter().find(|(name, _)| closest(written, [*name]).is_some() && written.starts_with('a'));
     let (_, verb) = verb.or_else(meant)?;
     let (list, rest) = word_list(after, offset + verb_at + end, "");
     let reason = rest.trim().trim_start_matches([':', '-']).trim().to_owned();
@@ -386,7 +396,11 @@ fn unused(
         rule: &UNUSED_ALLOW,
         level: UNUSED_ALLOW.default_level,
         span: Span::new(file, comment.range.start, comment.range.end),
-        label: if unknown.is_some() { "no such rule".to_owned() } else { "nothing to silence here".to_owned() },
+        label: if unknown.is_some() {
+            "no such rule".to_owned()
+        } else {
+            "nothing to silence here".to_owned()
+        },
         message,
         notes: Vec::new(),
         help,
@@ -403,7 +417,10 @@ fn removal(source: &SourceFile, file: FileId, allow: &Allow, idle: &[&Word]) -> 
     if idle.is_empty() || source.lossy {
         return Vec::new();
     }
-    let edit = |range: Range<usize>| Edit { span: Span::new(file, range.start, range.end), replacement: String::new() };
+    let edit = |range: Range<usize>| Edit {
+        span: Span::new(file, range.start, range.end),
+        replacement: String::new(),
+    };
     if idle.len() < allow.words.len() {
         // Two words that go together could share a comma; one at a time is enough.
         return idle.first().map(|word| edit(word.range.clone())).into_iter().collect();

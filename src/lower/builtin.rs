@@ -37,7 +37,11 @@ impl Exec<'_> {
 
     fn arithmetic_builtin(&mut self, name: &str, args: &[Expr]) -> Option<Val> {
         match (name, args.len()) {
-            ("min" | "max" | "umin" | "umax" | "imin" | "imax" | "MIN" | "MAX" | "fminf" | "fmaxf" | "fmin" | "fmax", 2) => {
+            (
+                "min" | "max" | "umin" | "umax" | "imin" | "imax" | "MIN" | "MAX" | "fminf" | "fmaxf"
+                | "fmin" | "fmax",
+                2,
+            ) => {
                 let (a, b) = (self.value(&args[0]), self.value(&args[1]));
                 Some(self.extreme(name.to_ascii_lowercase().contains("min"), a, b))
             }
@@ -64,9 +68,11 @@ impl Exec<'_> {
                 let sum = self.arena.add(sum, minus_one);
                 Some(Val::Int(self.arena.binary(Op::Div, false, sum, b), ta))
             }
-            ("ceil" | "ceilf" | "floor" | "floorf" | "round" | "sqrt" | "sqrtf" | "log2" | "log2f" | "exp2", 1) => {
-                Some(self.rounded(name, &args[0]))
-            }
+            (
+                "ceil" | "ceilf" | "floor" | "floorf" | "round" | "sqrt" | "sqrtf" | "log2" | "log2f"
+                | "exp2",
+                1,
+            ) => Some(self.rounded(name, &args[0])),
             ("pow" | "powf", 2) => {
                 let (a, b) = (self.value(&args[0]), self.value(&args[1]));
                 if let (Some(a), Some(b)) = (self.number(&a), self.number(&b)) {
@@ -77,7 +83,13 @@ impl Exec<'_> {
                 let atom = self.combine(&parts);
                 Some(Val::Float(None, atom, 8))
             }
-            ("__cvta_generic_to_shared" | "__cvta_generic_to_global" | "cast_smem_ptr_to_uint" | "__nvvm_get_smem_pointer", 1) => {
+            (
+                "__cvta_generic_to_shared"
+                | "__cvta_generic_to_global"
+                | "cast_smem_ptr_to_uint"
+                | "__nvvm_get_smem_pointer",
+                1,
+            ) => {
                 match self.value(&args[0]) {
                     // An address as an integer: steps are bytes.
                     Val::Ptr(pointer) => {
@@ -86,10 +98,19 @@ impl Exec<'_> {
                     other => Some(other),
                 }
             }
-            ("forward" | "move" | "__builtin_assume_aligned" | "assume_aligned" | "raw_pointer_cast", 1..) => {
-                Some(self.value_or_place(&args[0]))
-            }
-            ("__syncthreads" | "__syncwarp" | "__threadfence" | "__threadfence_block" | "__builtin_assume" | "printf", _) => {
+            (
+                "forward" | "move" | "__builtin_assume_aligned" | "assume_aligned" | "raw_pointer_cast",
+                1..,
+            ) => Some(self.value_or_place(&args[0])),
+            (
+                "__syncthreads"
+                | "__syncwarp"
+                | "__threadfence"
+                | "__threadfence_block"
+                | "__builtin_assume"
+                | "printf",
+                _,
+            ) => {
                 args.iter().for_each(|arg| {
                     self.value(arg);
                 });
@@ -154,7 +175,9 @@ impl Exec<'_> {
                 let parts = [self.atom(&a), self.atom(&b)];
                 let atom = self.combine(&parts);
                 match (&a, &b) {
-                    (Val::Float(_, _, size), _) | (_, Val::Float(_, _, size)) => Val::Float(None, atom, *size),
+                    (Val::Float(_, _, size), _) | (_, Val::Float(_, _, size)) => {
+                        Val::Float(None, atom, *size)
+                    }
                     (Val::Int(_, ty), _) | (_, Val::Int(_, ty)) => {
                         let atom = self.arena.opaque(parts.to_vec());
                         Val::Int(atom, ty.clone())
@@ -174,7 +197,9 @@ impl Exec<'_> {
                     return None;
                 }
                 let Val::Ptr(pointer) = self.value(&args[0]) else {
-                    return Some(self.opaque_of(&Ty::Unknown("load through a pointer that is not seen"), Vec::new()));
+                    return Some(
+                        self.opaque_of(&Ty::Unknown("load through a pointer that is not seen"), Vec::new()),
+                    );
                 };
                 let kind = if name == "__ldg" { AccessKind::ReadOnly } else { AccessKind::Plain };
                 self.record(Operation::Load, &pointer, None, kind, at);
@@ -193,7 +218,8 @@ impl Exec<'_> {
             }
             "__pipeline_memcpy_async" => {
                 let (to, from) = (self.value(args.first()?), self.value(args.get(1)?));
-                let bytes = self.int_arg(args, 2).and_then(|(bytes, _)| self.arena.as_const(bytes)).unwrap_or(4);
+                let bytes =
+                    self.int_arg(args, 2).and_then(|(bytes, _)| self.arena.as_const(bytes)).unwrap_or(4);
                 self.copy(from, to, bytes, at);
                 Some(Val::Void)
             }
@@ -210,7 +236,13 @@ impl Exec<'_> {
     fn copy(&mut self, from: Val, to: Val, bytes: i64, at: Span) {
         let ty = byte_block(bytes);
         if let Val::Ptr(pointer) = from {
-            self.record(Operation::Load, &Pointer { to: ty.clone(), ..pointer }, None, AccessKind::AsyncCopy, at);
+            self.record(
+                Operation::Load,
+                &Pointer { to: ty.clone(), ..pointer },
+                None,
+                AccessKind::AsyncCopy,
+                at,
+            );
         }
         if let Val::Ptr(pointer) = to {
             self.record(Operation::Store, &Pointer { to: ty, ..pointer }, None, AccessKind::AsyncCopy, at);
@@ -226,7 +258,9 @@ impl Exec<'_> {
         let one = values.first().is_some_and(|value| self.number(value) == Some(1.0));
         let kind = match name {
             "atomicCAS" => AccessKind::AtomicCas,
-            "atomicAdd" if discarded && one && matches!(values.first(), Some(Val::Int(..))) => AccessKind::AtomicIncrement,
+            "atomicAdd" if discarded && one && matches!(values.first(), Some(Val::Int(..))) => {
+                AccessKind::AtomicIncrement
+            }
             _ => AccessKind::AtomicOther,
         };
         let pointer = match target {
@@ -240,17 +274,22 @@ impl Exec<'_> {
                 return self.opaque_of(&Ty::INT, vec![atom]);
             }
         };
-        let shared = self.bases.get(pointer.base as usize).is_some_and(|base| base.space == MemorySpace::Shared);
+        let shared =
+            self.bases.get(pointer.base as usize).is_some_and(|base| base.space == MemorySpace::Shared);
         let integer = pointer.to.is_integer();
-        let reduces = matches!(name, "atomicAdd" | "atomicMax" | "atomicMin" | "atomicOr" | "atomicAnd" | "atomicInc");
-        let one_address = self.arena.deps(pointer.offset) & (crate::index::expr::TID | crate::index::expr::DATA) == 0;
+        let reduces =
+            matches!(name, "atomicAdd" | "atomicMax" | "atomicMin" | "atomicOr" | "atomicAnd" | "atomicInc");
+        let one_address =
+            self.arena.deps(pointer.offset) & (crate::index::expr::TID | crate::index::expr::DATA) == 0;
         let kind = match kind {
             AccessKind::AtomicOther | AccessKind::AtomicIncrement
                 if discarded && integer && reduces && one_address && pointer.to.align() == 4 =>
             {
                 AccessKind::AtomicReduced
             }
-            AccessKind::AtomicOther if shared && (!integer || pointer.to.align() == 8) => AccessKind::AtomicLoop,
+            AccessKind::AtomicOther if shared && (!integer || pointer.to.align() == 8) => {
+                AccessKind::AtomicLoop
+            }
             kind => kind,
         };
         self.record(Operation::Atomic, &pointer, None, kind, at);
@@ -307,9 +346,20 @@ impl Exec<'_> {
             });
         }
         match name {
-            "__ballot" | "__ballot_sync" | "__activemask" | "__any" | "__any_sync" | "__all" | "__all_sync"
-            | "__match_any_sync" | "__reduce_add_sync" | "__reduce_max_sync" | "__reduce_min_sync"
-            | "__syncthreads_count" | "__syncthreads_or" | "__syncthreads_and" => {
+            "__ballot"
+            | "__ballot_sync"
+            | "__activemask"
+            | "__any"
+            | "__any_sync"
+            | "__all"
+            | "__all_sync"
+            | "__match_any_sync"
+            | "__reduce_add_sync"
+            | "__reduce_max_sync"
+            | "__reduce_min_sync"
+            | "__syncthreads_count"
+            | "__syncthreads_or"
+            | "__syncthreads_and" => {
                 args.iter().for_each(|arg| {
                     self.value(arg);
                 });
@@ -341,7 +391,8 @@ impl Exec<'_> {
                 let size = match path.args.as_deref().and_then(<[TemplateArg]>::first) {
                     Some(TemplateArg::Value(expr)) => self.quietly(|exec| exec.value(expr)),
                     Some(TemplateArg::Type(ast::Type::Named(name))) => {
-                        let expr = Expr { span: Span::new(self.file(), 0, 0), kind: ExprKind::Name(name.clone()) };
+                        let expr =
+                            Expr { span: Span::new(self.file(), 0, 0), kind: ExprKind::Name(name.clone()) };
                         self.quietly(|exec| exec.value(&expr))
                     }
                     _ => self.value(args.get(1)?),
@@ -422,8 +473,14 @@ impl Exec<'_> {
 
     fn host_builtin(&mut self, path: &Path, args: &[Expr], at: Span) -> Option<Val> {
         match path.name.as_str() {
-            "cudaMalloc" | "cudaMallocManaged" | "cudaMallocHost" | "cudaHostAlloc" | "cudaMallocAsync"
-            | "cudaMallocPitch" | "cudaHostGetDevicePointer" | "hipMalloc" => {
+            "cudaMalloc"
+            | "cudaMallocManaged"
+            | "cudaMallocHost"
+            | "cudaHostAlloc"
+            | "cudaMallocAsync"
+            | "cudaMallocPitch"
+            | "cudaHostGetDevicePointer"
+            | "hipMalloc" => {
                 args.iter().skip(1).for_each(|arg| {
                     self.value(arg);
                 });
@@ -449,7 +506,15 @@ impl Exec<'_> {
                 let value = self.named_preferred("string comparison", 1);
                 Some(Val::Int(value, Ty::INT))
             }
-            "atoi" | "atol" | "atoll" | "strtol" | "strtoul" | "stoi" | "stol" | "atof" | "strtod"
+            "atoi"
+            | "atol"
+            | "atoll"
+            | "strtol"
+            | "strtoul"
+            | "stoi"
+            | "stol"
+            | "atof"
+            | "strtod"
             | "getCmdLineArgumentInt" => {
                 let name = args.first().map_or("", |arg| self.sources.text(arg.span));
                 let name = format!("{}({name})", path.name);
@@ -480,8 +545,10 @@ impl Exec<'_> {
             }
             name if name.starts_with("cuda") && self.project.functions(&self.tu, path.name).is_empty() => {
                 let values: Vec<Val> = args.iter().map(|arg| self.value(arg)).collect();
-                let reads_out = name.starts_with("cudaGet") || name.starts_with("cudaOccupancy")
-                    || name.starts_with("cudaDeviceGet") || name.contains("Create");
+                let reads_out = name.starts_with("cudaGet")
+                    || name.starts_with("cudaOccupancy")
+                    || name.starts_with("cudaDeviceGet")
+                    || name.contains("Create");
                 if reads_out {
                     for value in &values {
                         if let Val::Ref(place) = value
@@ -557,7 +624,9 @@ impl Exec<'_> {
             }
         }
         let mut callee = func;
-        while let ExprKind::Cast { operand, .. } | ExprKind::Unary(ast::UnaryOp::AddrOf, operand) = &callee.kind {
+        while let ExprKind::Cast { operand, .. } | ExprKind::Unary(ast::UnaryOp::AddrOf, operand) =
+            &callee.kind
+        {
             callee = operand;
         }
         self.record_launch(callee, grid, block, values_out, at);
@@ -575,7 +644,9 @@ impl Exec<'_> {
         let block = config.fields.get(1).cloned().and_then(|value| self.extent_of(value));
         let values = rest.iter().map(|arg| self.value(arg)).collect();
         let mut callee = callee;
-        while let ExprKind::Cast { operand, .. } | ExprKind::Unary(ast::UnaryOp::AddrOf, operand) = &callee.kind {
+        while let ExprKind::Cast { operand, .. } | ExprKind::Unary(ast::UnaryOp::AddrOf, operand) =
+            &callee.kind
+        {
             callee = operand;
         }
         self.record_launch(callee, grid, block, values, at);
@@ -585,19 +656,33 @@ impl Exec<'_> {
 
     pub fn inline_asm(&mut self, asm: &Asm, at: Span) {
         let operands: Vec<&Expr> = asm.outputs.iter().chain(&asm.inputs).map(|(_, expr)| expr).collect();
-        let instruction = asm.template.trim_start().trim_start_matches(|c: char| c == '{' || c.is_whitespace());
-        let pointers: Vec<Option<Pointer>> =
-            ptx_addresses(&asm.template).into_iter().map(|(place, step)| self.ptx_pointer(operands.get(place).copied()?, step)).collect();
+        let instruction =
+            asm.template.trim_start().trim_start_matches(|c: char| c == '{' || c.is_whitespace());
+        let pointers: Vec<Option<Pointer>> = ptx_addresses(&asm.template)
+            .into_iter()
+            .map(|(place, step)| self.ptx_pointer(operands.get(place).copied()?, step))
+            .collect();
         let width = ptx_width(instruction);
         if instruction.starts_with("cp.async") {
             if let [Some(to), Some(from), ..] = pointers.as_slice() {
-                let bytes = asm.template.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).find(|n| [4, 8, 16].contains(n)).unwrap_or(16);
+                let bytes = asm
+                    .template
+                    .split(|c: char| !c.is_ascii_digit())
+                    .filter_map(|n| n.parse().ok())
+                    .find(|n| [4, 8, 16].contains(n))
+                    .unwrap_or(16);
                 self.copy(Val::Ptr(from.clone()), Val::Ptr(to.clone()), bytes, at);
             }
         } else if let Some(Some(pointer)) = pointers.first() {
             let (operation, kind, width) = match instruction {
                 text if text.starts_with("ldmatrix") || text.starts_with("stmatrix") => {
-                    let count = if text.contains(".x4") { 4 } else if text.contains(".x2") { 2 } else { 1 };
+                    let count = if text.contains(".x4") {
+                        4
+                    } else if text.contains(".x2") {
+                        2
+                    } else {
+                        1
+                    };
                     let operation = if text.starts_with("ld") { Operation::Load } else { Operation::Store };
                     (operation, AccessKind::Matrix(count), 16)
                 }
@@ -656,6 +741,8 @@ fn ptx_width(instruction: &str) -> i64 {
     let word = instruction.split_whitespace().next().unwrap_or("");
     let parts = word.split('.');
     let vector = parts.clone().find_map(|part| part.strip_prefix('v')?.parse::<i64>().ok()).unwrap_or(1);
-    let bits = parts.rev().find_map(|part| part.get(1..).filter(|_| part.starts_with(['b', 'f', 'u', 's']))?.parse::<i64>().ok());
+    let bits = parts.rev().find_map(|part| {
+        part.get(1..).filter(|_| part.starts_with(['b', 'f', 'u', 's']))?.parse::<i64>().ok()
+    });
     bits.map_or(0, |bits| vector * bits / 8)
 }

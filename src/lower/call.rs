@@ -10,7 +10,9 @@ use super::types::{FieldTy, StructTy, TemplateEnv, TemplateValue, Ty, named_scal
 use super::value::{ArrayVal, Closure, Obj, Place, Pointer, Scope, SlotId, Val};
 use crate::index::expr::ExprId;
 use crate::index::limits;
-use crate::ir::ast::{self, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, VarDecl};
+use crate::ir::ast::{
+    self, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, VarDecl,
+};
 use crate::ir::facts::MemorySpace;
 use crate::source::{FileId, Span};
 
@@ -53,7 +55,9 @@ impl Exec<'_> {
     pub fn call(&mut self, whole: &Expr, callee: &Expr, args: &[Expr], discarded: bool) -> Val {
         match &callee.kind {
             ExprKind::Name(path) => self.call_name(path, whole, args, discarded),
-            ExprKind::Field { base, member, arrow: _ } => self.call_method(base, callee, member, args, whole.span),
+            ExprKind::Field { base, member, arrow: _ } => {
+                self.call_method(base, callee, member, args, whole.span)
+            }
             _ => {
                 let target = self.value_or_place(callee);
                 let args = self.arguments(args);
@@ -75,7 +79,9 @@ impl Exec<'_> {
     pub fn plain(&mut self, value: Val, at: Span) -> Val {
         match value {
             Val::Ref(place) => match &*place {
-                Place::Slot { slot, path } if matches!(self.read_slot(*slot, path), Val::Array(_)) => Val::Ref(place),
+                Place::Slot { slot, path } if matches!(self.read_slot(*slot, path), Val::Array(_)) => {
+                    Val::Ref(place)
+                }
                 place => self.read(&place.clone(), at),
             },
             value => value,
@@ -144,8 +150,8 @@ impl Exec<'_> {
         for (value, arg) in values.into_iter().zip(args) {
             match value {
                 Val::Ref(place) => {
-                    let address_taken =
-                        matches!(arg.kind, ExprKind::Unary(ast::UnaryOp::AddrOf, _)) || matches!(*place, Place::Slot { .. });
+                    let address_taken = matches!(arg.kind, ExprKind::Unary(ast::UnaryOp::AddrOf, _))
+                        || matches!(*place, Place::Slot { .. });
                     let value = self.plain(Val::Ref(place.clone()), arg.span);
                     self.mark_all_used(&value);
                     inputs.push(self.atom(&value));
@@ -212,7 +218,9 @@ impl Exec<'_> {
                 };
                 match value {
                     Val::Lambda(_) | Val::Function(_) => self.call_value(value, args, at),
-                    Val::Ref(inner) if !Rc::ptr_eq(&inner, &place) => self.call_value(Val::Ref(inner), args, at),
+                    Val::Ref(inner) if !Rc::ptr_eq(&inner, &place) => {
+                        self.call_value(Val::Ref(inner), args, at)
+                    }
                     _ => match self.call_operator(Val::Ref(place), "operator()", &args, at) {
                         Some(value) => value,
                         None => self.opaque_call(&args),
@@ -300,7 +308,12 @@ impl Exec<'_> {
         if let Val::Ptr(_) | Val::Int(..) | Val::Obj(_) = &value {
             let ty = self.type_of(&value);
             let id = SlotId(self.slots.len() as u32);
-            self.slots.push(super::value::Slot { name: Name::new("temporary"), ty, value, is_reference: false });
+            self.slots.push(super::value::Slot {
+                name: Name::new("temporary"),
+                ty,
+                value,
+                is_reference: false,
+            });
             return Place::Slot { slot: id, path: Vec::new() };
         }
         Place::Value(value)
@@ -375,8 +388,10 @@ impl Exec<'_> {
         args.iter()
             .enumerate()
             .map(|(place, arg)| {
-                let wants_value =
-                    matches!(def.template.get(place).map(|param| &param.kind), Some(TemplateParamKind::Value { .. }));
+                let wants_value = matches!(
+                    def.template.get(place).map(|param| &param.kind),
+                    Some(TemplateParamKind::Value { .. })
+                );
                 self.template_value(arg, wants_value)
             })
             .collect()
@@ -385,7 +400,9 @@ impl Exec<'_> {
     fn template_value(&mut self, arg: &TemplateArg, wants_value: bool) -> TemplateValue {
         match arg {
             TemplateArg::Value(expr) => TemplateValue::Value(self.quietly(|exec| exec.value(expr))),
-            TemplateArg::Type(Type::Named(path)) if wants_value || matches!(self.named_type(path), Ty::Unknown(_)) => {
+            TemplateArg::Type(Type::Named(path))
+                if wants_value || matches!(self.named_type(path), Ty::Unknown(_)) =>
+            {
                 let span = Span::new(self.file(), 0, 0);
                 let expr = Expr { span, kind: ExprKind::Name(path.clone()) };
                 TemplateValue::Value(self.quietly(|exec| exec.value(&expr)))
@@ -474,7 +491,9 @@ impl Exec<'_> {
                     let pairs: Vec<_> = patterns
                         .iter()
                         .zip(&struct_def.template)
-                        .filter_map(|(pattern, param)| Some((pattern.clone(), of.env.get(param.name)?.clone())))
+                        .filter_map(|(pattern, param)| {
+                            Some((pattern.clone(), of.env.get(param.name)?.clone()))
+                        })
                         .collect();
                     for (pattern, value) in pairs {
                         self.deduce_arg(&pattern, &value, def, env);
@@ -495,7 +514,13 @@ impl Exec<'_> {
         }
     }
 
-    fn deduce_arg(&mut self, pattern: &TemplateArg, value: &TemplateValue, def: &FunctionDef, env: &mut TemplateEnv) {
+    fn deduce_arg(
+        &mut self,
+        pattern: &TemplateArg,
+        value: &TemplateValue,
+        def: &FunctionDef,
+        env: &mut TemplateEnv,
+    ) {
         match (pattern, value) {
             (TemplateArg::Type(pattern), TemplateValue::Type(ty)) => {
                 self.deduce(pattern, ty, &Val::Void, def, env);
@@ -577,7 +602,8 @@ impl Exec<'_> {
         let inside = def.methods.iter().find(fits).cloned();
         let outside = || {
             let candidates = self.project.functions(&self.tu, name);
-            let found = candidates.iter().find(|entry| entry.item.class == Some(def.name) && fits(&&entry.item));
+            let found =
+                candidates.iter().find(|entry| entry.item.class == Some(def.name) && fits(&&entry.item));
             found.map(|entry| entry.item.clone())
         };
         let base = || {
@@ -700,7 +726,9 @@ impl Exec<'_> {
                         let value = exec.quietly(|exec| exec.value(expr));
                         exec.convert(value, &ty)
                     }
-                    ast::Init::Paren(args) | ast::Init::Brace(args) => exec.construct(&ty, args, constant.span),
+                    ast::Init::Paren(args) | ast::Init::Brace(args) => {
+                        exec.construct(&ty, args, constant.span)
+                    }
                     ast::Init::None => exec.opaque_of(&ty, Vec::new()),
                 }
             }));
@@ -740,12 +768,10 @@ impl Exec<'_> {
             return;
         }
         let (name, explicit) = match &callee.kind {
-            ExprKind::Name(path) if self.lookup(path.name).is_none() => {
-                match self.env().get(path.name) {
-                    Some(TemplateValue::Value(Val::Function(name))) => (*name, None),
-                    _ => (path.name, path.args.clone()),
-                }
-            }
+            ExprKind::Name(path) if self.lookup(path.name).is_none() => match self.env().get(path.name) {
+                Some(TemplateValue::Value(Val::Function(name))) => (*name, None),
+                _ => (path.name, path.args.clone()),
+            },
             _ => match self.quietly(|exec| exec.value(callee)) {
                 Val::Function(name) => (name, None),
                 _ => return,
@@ -987,7 +1013,9 @@ impl Exec<'_> {
                 (None, TemplateParamKind::Value { default: Some(expr), .. }) => {
                     let expr = expr.clone();
                     let env = Rc::new(env.clone());
-                    Some(TemplateValue::Value(self.with_env(env, |exec| exec.quietly(|exec| exec.value(&expr)))))
+                    Some(TemplateValue::Value(
+                        self.with_env(env, |exec| exec.quietly(|exec| exec.value(&expr))),
+                    ))
                 }
                 _ => None,
             };
@@ -1093,7 +1121,11 @@ impl Exec<'_> {
             name: "cudaLaunchConfig_t".into(),
             size: Some(56),
             align: 8,
-            fields: vec![field("gridDim", &dim3), field("blockDim", &dim3), field("dynamicSmemBytes", &Ty::SIZE)],
+            fields: vec![
+                field("gridDim", &dim3),
+                field("blockDim", &dim3),
+                field("dynamicSmemBytes", &Ty::SIZE),
+            ],
             def: None,
             file: FileId(0),
             env: Rc::default(),
@@ -1194,7 +1226,9 @@ fn names_type(pattern: &Type, ty: &Ty) -> bool {
         (Type::Named(path), Ty::Struct(of)) => {
             of.name == path.name.as_str() || of.def.as_ref().is_some_and(|def| def.name == path.name)
         }
-        (Type::Named(path), ty) => named_scalar(path.name.as_str()).is_some_and(|known| known.name() == ty.name()),
+        (Type::Named(path), ty) => {
+            named_scalar(path.name.as_str()).is_some_and(|known| known.name() == ty.name())
+        }
         (Type::Int { .. } | Type::Bool, Ty::Int { .. } | Ty::Bool) => true,
         (Type::Float { .. }, Ty::Float { .. } | Ty::Int { .. }) => true,
         (Type::Pointer { .. }, Ty::Ptr(_)) => true,

@@ -258,11 +258,15 @@ impl<'p> Exec<'p> {
                     exec.statement(init);
                 }
                 let cond = exec.condition(cond);
-                exec.branch(cond, |exec| exec.nested(then), |exec| {
-                    if let Some(otherwise) = otherwise {
-                        exec.nested(otherwise);
-                    }
-                });
+                exec.branch(
+                    cond,
+                    |exec| exec.nested(then),
+                    |exec| {
+                        if let Some(otherwise) = otherwise {
+                            exec.nested(otherwise);
+                        }
+                    },
+                );
             }),
             StmtKind::For { init, cond, step, body } => self.scoped(|exec| {
                 if let Some(init) = init {
@@ -488,7 +492,12 @@ impl<'p> Exec<'p> {
             }
             Ty::Array(of, len) => {
                 let rest = self.arena.constant(0);
-                Val::Array(Rc::new(ArrayVal { of: (**of).clone(), len: *len, known: Default::default(), rest }))
+                Val::Array(Rc::new(ArrayVal {
+                    of: (**of).clone(),
+                    len: *len,
+                    known: Default::default(),
+                    rest,
+                }))
             }
             _ => Val::Void,
         }
@@ -570,7 +579,8 @@ impl<'p> Exec<'p> {
                 Val::Obj(Rc::new(Obj { ty: x.ty.clone(), fields, origin }))
             }
             (Val::Array(x), Val::Array(y)) => {
-                let keys: Vec<i64> = x.known.keys().filter(|key| y.known.contains_key(key)).copied().collect();
+                let keys: Vec<i64> =
+                    x.known.keys().filter(|key| y.known.contains_key(key)).copied().collect();
                 let mut known = std::collections::BTreeMap::new();
                 for key in keys {
                     if let (Some(a), Some(b)) = (x.known.get(&key), y.known.get(&key)) {
@@ -587,7 +597,9 @@ impl<'p> Exec<'p> {
                 let atom = self.arena.select(cond, x, y);
                 match (&a, &b) {
                     (Val::Int(_, ty), _) | (_, Val::Int(_, ty)) => Val::Int(atom, ty.clone()),
-                    (Val::Float(_, _, size), _) | (_, Val::Float(_, _, size)) => Val::Float(None, atom, *size),
+                    (Val::Float(_, _, size), _) | (_, Val::Float(_, _, size)) => {
+                        Val::Float(None, atom, *size)
+                    }
                     _ => {
                         let ty = self.type_of(&a);
                         Val::Opaque(ty, atom)
@@ -668,7 +680,8 @@ impl<'p> Exec<'p> {
             let slot = frame.result;
             if let Some(value) = value {
                 let ty = frame.ret.clone();
-                let value = if matches!(ty, Ty::Auto | Ty::Ref(_)) { value } else { self.convert(value, &ty) };
+                let value =
+                    if matches!(ty, Ty::Auto | Ty::Ref(_)) { value } else { self.convert(value, &ty) };
                 let old = self.slot(slot).value.clone();
                 let merged = match old {
                     Val::Void => value,

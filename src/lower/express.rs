@@ -70,7 +70,9 @@ impl Exec<'_> {
                 self.arena.truth(opaque)
             }
             // A pointer is taken to be set.
-            Val::Ptr(_) | Val::Ref(_) | Val::Lambda(_) | Val::Function(_) | Val::Group(_) => self.arena.constant(1),
+            Val::Ptr(_) | Val::Ref(_) | Val::Lambda(_) | Val::Function(_) | Val::Group(_) => {
+                self.arena.constant(1)
+            }
             Val::Obj(_) | Val::Array(_) | Val::Void => {
                 let atom = self.atom(value);
                 let opaque = self.arena.opaque(vec![atom]);
@@ -119,7 +121,9 @@ impl Exec<'_> {
         for &part in parts {
             match self.arena.node(part) {
                 Node::Const(_) => {}
-                Node::Opaque { inputs: inner, .. } if inner.len() < 6 && !inner.is_empty() => inputs.extend(inner.iter()),
+                Node::Opaque { inputs: inner, .. } if inner.len() < 6 && !inner.is_empty() => {
+                    inputs.extend(inner.iter())
+                }
                 _ => inputs.push(part),
             }
         }
@@ -229,7 +233,8 @@ impl Exec<'_> {
                         let rest = self.arena.constant(0);
                         let len = Some(self.arena.constant(values.len() as i64));
                         let of = values.first().map_or(Ty::Auto, |value| self.type_of(&value.clone()));
-                        let known = values.into_iter().enumerate().map(|(i, value)| (i as i64, value)).collect();
+                        let known =
+                            values.into_iter().enumerate().map(|(i, value)| (i as i64, value)).collect();
                         Val::Array(Rc::new(super::value::ArrayVal { of, len, known, rest }))
                     }
                 }
@@ -404,7 +409,9 @@ impl Exec<'_> {
                 Val::Int(self.arena.constant(differs), Ty::Bool)
             }
             (Val::Int(x, tx), Val::Int(y, ty)) => self.integer(op, (*x, tx), (*y, ty)),
-            (Val::Float(..), Val::Float(..) | Val::Int(..)) | (Val::Int(..), Val::Float(..)) => self.floating(op, &a, &b),
+            (Val::Float(..), Val::Float(..) | Val::Int(..)) | (Val::Int(..), Val::Float(..)) => {
+                self.floating(op, &a, &b)
+            }
             (Val::Obj(_), _) | (_, Val::Obj(_)) => self.operator(op, a, b, at),
             _ => {
                 let (x, y) = (self.atom(&a), self.atom(&b));
@@ -478,7 +485,8 @@ impl Exec<'_> {
             BinaryOp::Mul => {
                 let product = arena.mul(x, y);
                 // Hash-like arithmetic relies on wrapping; sizes do not reach this.
-                let big = |id: ExprId| arena.as_const(id).is_some_and(|value| value.unsigned_abs() >= 1 << 16);
+                let big =
+                    |id: ExprId| arena.as_const(id).is_some_and(|value| value.unsigned_abs() >= 1 << 16);
                 let wraps = big(x) ^ big(y);
                 if wraps && matches!(result, Ty::Int { size: 4, .. }) && arena.as_const(product).is_none() {
                     arena.wrap(4, !unsigned, product)
@@ -626,11 +634,19 @@ impl Exec<'_> {
                 Val::Ptr(Pointer { to, ..pointer })
             }
             (Ty::Ptr(to), Val::Opaque(_, atom)) => {
-                let base = self.named_base("a pointer whose origin is not seen", crate::ir::facts::MemorySpace::Global, to, None);
-                let offset = if self.arena.as_const(atom).is_some() { atom } else { self.arena.scale(atom, 256) };
+                let base = self.named_base(
+                    "a pointer whose origin is not seen",
+                    crate::ir::facts::MemorySpace::Global,
+                    to,
+                    None,
+                );
+                let offset =
+                    if self.arena.as_const(atom).is_some() { atom } else { self.arena.scale(atom, 256) };
                 Val::Ptr(Pointer { base, offset, to: (**to).clone() })
             }
-            (Ty::Struct(of), Val::Int(expr, ty)) if of.is_vector && of.name == "dim3" => self.dim3(vec![Val::Int(expr, ty)]),
+            (Ty::Struct(of), Val::Int(expr, ty)) if of.is_vector && of.name == "dim3" => {
+                self.dim3(vec![Val::Int(expr, ty)])
+            }
             (Ty::Struct(of), value) if !matches!(&value, Val::Obj(obj) if obj.ty.name == of.name) => {
                 match value {
                     Val::Obj(obj) if obj.fields.len() == of.fields.len() => {
@@ -868,7 +884,10 @@ impl Exec<'_> {
             let ty = self.ty(&var.ty);
             let base = self.base_of(var, &ty, crate::ir::facts::MemorySpace::Shared);
             let offset = self.arena.constant(0);
-            return Val::Ref(Rc::new(Place::Memory { pointer: Pointer { base, offset, to: ty }, aggregate: None }));
+            return Val::Ref(Rc::new(Place::Memory {
+                pointer: Pointer { base, offset, to: ty },
+                aggregate: None,
+            }));
         }
         if storage.constant || storage.device || storage.managed {
             let is_value = storage.is_const || storage.is_constexpr;
@@ -880,7 +899,10 @@ impl Exec<'_> {
             let ty = self.ty(&var.ty);
             let base = self.base_of(var, &ty, space);
             let offset = self.arena.constant(0);
-            return Val::Ref(Rc::new(Place::Memory { pointer: Pointer { base, offset, to: ty }, aggregate: None }));
+            return Val::Ref(Rc::new(Place::Memory {
+                pointer: Pointer { base, offset, to: ty },
+                aggregate: None,
+            }));
         }
         if let Some(value) = self.constant_of(file, var) {
             // A variable that host code may change is only its first value at `main`'s start; good enough as the value
@@ -915,7 +937,9 @@ impl Exec<'_> {
                     self.convert(value, &ty)
                 }
             }),
-            Init::Paren(args) | Init::Brace(args) => Some(self.quietly(|exec| exec.construct(&ty, args, var.span))),
+            Init::Paren(args) | Init::Brace(args) => {
+                Some(self.quietly(|exec| exec.construct(&ty, args, var.span)))
+            }
         };
         self.constants_open.pop();
         self.constants.insert(key, value.clone());
@@ -992,7 +1016,14 @@ impl Exec<'_> {
 fn is_comparison(op: BinaryOp) -> bool {
     matches!(
         op,
-        BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::And | BinaryOp::Or
+        BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge
+            | BinaryOp::And
+            | BinaryOp::Or
     )
 }
 
@@ -1009,7 +1040,13 @@ fn common_type(a: &Ty, b: &Ty) -> Ty {
     match (&a, &b) {
         (Ty::Int { size: x, signed: sx }, Ty::Int { size: y, signed: sy }) => {
             let size = *x.max(y);
-            let signed = if x == y { *sx && *sy } else if x > y { *sx } else { *sy };
+            let signed = if x == y {
+                *sx && *sy
+            } else if x > y {
+                *sx
+            } else {
+                *sy
+            };
             Ty::Int { size, signed }
         }
         _ => Ty::INT,

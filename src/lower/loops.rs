@@ -103,8 +103,12 @@ impl Exec<'_> {
         }
     }
 
-    fn loop_over<B>(&mut self, names: FxHashSet<Name>, test_last: bool, enter: impl Fn(&mut Self) -> (ExprId, B))
-    where
+    fn loop_over<B>(
+        &mut self,
+        names: FxHashSet<Name>,
+        test_last: bool,
+        enter: impl Fn(&mut Self) -> (ExprId, B),
+    ) where
         B: FnOnce(&mut Self) -> ExprId,
     {
         let slots = self.candidate_slots(&names);
@@ -192,7 +196,9 @@ impl Exec<'_> {
             self.leaves(slot, &value, &mut Vec::new(), &mut carried);
         }
         if let Some(known) = known {
-            carried.retain(|leaf| known.changed.iter().any(|(slot, path)| *slot == leaf.slot && *path == leaf.path));
+            carried.retain(|leaf| {
+                known.changed.iter().any(|(slot, path)| *slot == leaf.slot && *path == leaf.path)
+            });
         }
         let id = LoopId(self.arena.loops.len() as u32);
         let one = self.arena.constant(1);
@@ -340,7 +346,8 @@ impl Exec<'_> {
 
     /// `KERNEL_LOOP(i, n) body`: `for (i = global thread id; i < n; i += threads of the grid) body`.
     fn grid_stride(&mut self, args: &[Expr], body: &Stmt) {
-        let (Some(ExprKind::Name(path)), Some(bound)) = (args.first().map(|arg| &arg.kind), args.get(1)) else {
+        let (Some(ExprKind::Name(path)), Some(bound)) = (args.first().map(|arg| &arg.kind), args.get(1))
+        else {
             return self.body(body);
         };
         let name = path.name;

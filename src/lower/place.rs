@@ -60,7 +60,9 @@ impl Exec<'_> {
             ExprKind::Assign(..) | ExprKind::Unary(UnaryOp::PreInc | UnaryOp::PreDec, _) => {
                 self.discard(expr);
                 match &expr.kind {
-                    ExprKind::Assign(_, left, _) | ExprKind::Unary(_, left) => self.quietly(|exec| exec.place(left)),
+                    ExprKind::Assign(_, left, _) | ExprKind::Unary(_, left) => {
+                        self.quietly(|exec| exec.place(left))
+                    }
                     _ => Place::Value(Val::Void),
                 }
             }
@@ -133,7 +135,8 @@ impl Exec<'_> {
                         let inside = Pointer { to: (*of).clone(), ..pointer };
                         let pointer = self.offset_pointer(inside, index, &of);
                         let aggregate = aggregate.map(|aggregate| {
-                            let step = self.arena.as_const(index).zip(of.scalar_size()).map(|(i, size)| i * size);
+                            let step =
+                                self.arena.as_const(index).zip(of.scalar_size()).map(|(i, size)| i * size);
                             Aggregate { field: aggregate.field.zip(step).map(|(a, b)| a + b), ..aggregate }
                         });
                         Place::Memory { pointer, aggregate }
@@ -164,7 +167,9 @@ impl Exec<'_> {
                         }
                         other => {
                             let atom = self.atom(&other);
-                            Place::Value(self.opaque_of(&Ty::Unknown("element of a local object"), vec![atom, index]))
+                            Place::Value(
+                                self.opaque_of(&Ty::Unknown("element of a local object"), vec![atom, index]),
+                            )
                         }
                     }
                 }
@@ -213,10 +218,9 @@ impl Exec<'_> {
     pub fn deref(&mut self, value: Val, at: Span) -> Place {
         match value {
             Val::Ptr(pointer) => match pointer.to.clone() {
-                Ty::Array(of, _) => Place::Memory {
-                    pointer: Pointer { to: Ty::Array(of, None), ..pointer },
-                    aggregate: None,
-                },
+                Ty::Array(of, _) => {
+                    Place::Memory { pointer: Pointer { to: Ty::Array(of, None), ..pointer }, aggregate: None }
+                }
                 _ => Place::Memory { pointer, aggregate: None },
             },
             Val::Ref(place) => match &*place {
@@ -268,7 +272,9 @@ impl Exec<'_> {
                     Ty::Struct(of) => self.memory_member(&pointer.clone(), of.clone(), aggregate, name),
                     _ => {
                         let atom = pointer.offset;
-                        Place::Value(self.opaque_of(&Ty::Unknown("member of a type that is not seen"), vec![atom]))
+                        Place::Value(
+                            self.opaque_of(&Ty::Unknown("member of a type that is not seen"), vec![atom]),
+                        )
                     }
                 },
                 Place::Slot { slot, mut path } => match self.read_slot(slot, &path) {
@@ -314,7 +320,9 @@ impl Exec<'_> {
                 None => self.class_constant(&obj.ty, name),
             },
             Val::Ref(_) => self.member(value, name),
-            Val::Ptr(pointer) => self.member(Val::Ref(Rc::new(Place::Memory { pointer, aggregate: None })), name),
+            Val::Ptr(pointer) => {
+                self.member(Val::Ref(Rc::new(Place::Memory { pointer, aggregate: None })), name)
+            }
             other => {
                 let atom = self.atom(&other);
                 Place::Value(self.opaque_of(&Ty::Unknown("member of a type that is not seen"), vec![atom]))
@@ -353,7 +361,8 @@ impl Exec<'_> {
             Some(outer) => Aggregate { field: outer.field.map(|field| field + offset), ..outer },
             None => Aggregate { ty: of, element: pointer.offset, field: Some(offset) },
         };
-        let target = Pointer { base: pointer.base, offset: self.arena.add(pointer.offset, bytes), to: ty.clone() };
+        let target =
+            Pointer { base: pointer.base, offset: self.arena.add(pointer.offset, bytes), to: ty.clone() };
         if let Ty::Ref(to) = ty {
             let loaded = self.loaded(&Pointer { to: Ty::Ptr(to), ..target });
             return match loaded {
@@ -376,7 +385,8 @@ impl Exec<'_> {
             Place::Memory { pointer, aggregate } => match &pointer.to {
                 Ty::Array(of, _) => Val::Ptr(Pointer { to: (**of).clone(), ..pointer.clone() }),
                 _ => {
-                    let access = self.record(Operation::Load, pointer, aggregate.clone(), AccessKind::Plain, at);
+                    let access =
+                        self.record(Operation::Load, pointer, aggregate.clone(), AccessKind::Plain, at);
                     let value = self.loaded(pointer);
                     match (value, access) {
                         (Val::Obj(obj), Some(access)) => Val::Obj(self.with_origin(obj, access, 0)),
@@ -463,7 +473,9 @@ impl Exec<'_> {
         let mut ty = self.slot(slot).ty.clone();
         for step in path {
             ty = match (&ty, step) {
-                (Ty::Struct(of), Step::Field(field)) => of.fields.get(*field).map_or(Ty::Auto, |f| f.ty.clone()),
+                (Ty::Struct(of), Step::Field(field)) => {
+                    of.fields.get(*field).map_or(Ty::Auto, |f| f.ty.clone())
+                }
                 (Ty::Array(of, _), Step::Element(_)) => (**of).clone(),
                 _ => Ty::Auto,
             };
@@ -632,7 +644,8 @@ impl Exec<'_> {
         kind: AccessKind,
         at: Span,
     ) -> Option<usize> {
-        if self.probing > 0 || self.mode != Mode::Device || self.accesses.len() >= limits::ACCESSES_PER_KERNEL {
+        if self.probing > 0 || self.mode != Mode::Device || self.accesses.len() >= limits::ACCESSES_PER_KERNEL
+        {
             return None;
         }
         if self.arena.as_const(self.alive) == Some(0) {

@@ -209,7 +209,13 @@ impl Project {
     }
 
     /// The macro a name stands for at a place: the last definition before it in its own file, else the unit's last.
-    pub fn macro_at(&self, tu: &TranslationUnit, name: Name, file: FileId, offset: u32) -> Option<Arc<MacroDef>> {
+    pub fn macro_at(
+        &self,
+        tu: &TranslationUnit,
+        name: Name,
+        file: FileId,
+        offset: u32,
+    ) -> Option<Arc<MacroDef>> {
         let entries = self.macros.get(&name)?;
         let here = entries.iter().rfind(|entry| entry.file == file && entry.item.offset < offset);
         let found = here.or_else(|| entries.iter().rfind(|entry| tu.contains(entry.file)));

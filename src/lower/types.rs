@@ -14,8 +14,13 @@ use crate::source::FileId;
 pub enum Ty {
     Void,
     Bool,
-    Int { size: u8, signed: bool },
-    Float { size: u8 },
+    Int {
+        size: u8,
+        signed: bool,
+    },
+    Float {
+        size: u8,
+    },
     Ptr(Rc<Ty>),
     Array(Rc<Ty>, Option<ExprId>),
     Struct(Rc<StructTy>),
@@ -141,13 +146,19 @@ pub fn named_scalar(name: &str) -> Option<Ty> {
         "uint16_t" | "ushort" | "u_short" | "u16" => int(2, false),
         "int32_t" | "int_fast32_t" | "i32" => int(4, true),
         "uint32_t" | "uint" | "u_int" | "u32" | "uint_fast32_t" => int(4, false),
-        "int64_t" | "ptrdiff_t" | "ssize_t" | "longlong" | "i64" | "intptr_t" | "clock_t" | "time_t" => int(8, true),
-        "uint64_t" | "size_t" | "ulong" | "u64" | "uintptr_t" | "ulonglong" | "cudaTextureObject_t" | "dim_t" => {
-            int(8, false)
+        "int64_t" | "ptrdiff_t" | "ssize_t" | "longlong" | "i64" | "intptr_t" | "clock_t" | "time_t" => {
+            int(8, true)
         }
-        "half" | "__half" | "__nv_bfloat16" | "nv_bfloat16" | "bfloat16" | "__fp16" | "half_t" | "bfloat16_t" => {
-            Some(Ty::Float { size: 2 })
-        }
+        "uint64_t"
+        | "size_t"
+        | "ulong"
+        | "u64"
+        | "uintptr_t"
+        | "ulonglong"
+        | "cudaTextureObject_t"
+        | "dim_t" => int(8, false),
+        "half" | "__half" | "__nv_bfloat16" | "nv_bfloat16" | "bfloat16" | "__fp16" | "half_t"
+        | "bfloat16_t" => Some(Ty::Float { size: 2 }),
         "__nv_fp8_e4m3" | "__nv_fp8_e5m2" | "float8_e4m3fn" => Some(Ty::Float { size: 1 }),
         _ => None,
     }

@@ -37,8 +37,10 @@ impl<'a> IncludeResolver<'a> {
                 return Some(id);
             }
         }
-        let wanted: PathBuf =
-            normalize(Path::new(include)).components().filter(|part| !matches!(part, Component::ParentDir)).collect();
+        let wanted: PathBuf = normalize(Path::new(include))
+            .components()
+            .filter(|part| !matches!(part, Component::ParentDir))
+            .collect();
         let candidates = self.by_file_name.get(wanted.file_name()?)?;
         let common =
             |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();

@@ -43,7 +43,12 @@ const MARKERS: &[&str] = &[
     "main",
 ];
 
-pub fn load(sources: &Sources, defines: &Defines, kernel_macros: &[String], include_dirs: &[PathBuf]) -> Vec<Parsed> {
+pub fn load(
+    sources: &Sources,
+    defines: &Defines,
+    kernel_macros: &[String],
+    include_dirs: &[PathBuf],
+) -> Vec<Parsed> {
     let options = MaskOptions { kernel_macros: kernel_macros.to_vec() };
     let ids: Vec<FileId> = sources.ids().collect();
     let first: Vec<Masked> =
@@ -58,7 +63,8 @@ pub fn load(sources: &Sources, defines: &Defines, kernel_macros: &[String], incl
             includes.iter().filter_map(|include| resolver.resolve(directory, &include.path)).collect()
         })
         .collect();
-    let mut wanted: FxHashSet<FileId> = ids.iter().copied().filter(|&id| is_marked(&sources.get(id).text)).collect();
+    let mut wanted: FxHashSet<FileId> =
+        ids.iter().copied().filter(|&id| is_marked(&sources.get(id).text)).collect();
     let mut queue: Vec<FileId> = wanted.iter().copied().collect();
     while let Some(id) = queue.pop() {
         for &next in edges.get(id.0 as usize).into_iter().flatten() {

@@ -3,9 +3,9 @@
 mod build;
 mod cli;
 mod cmd;
-mod packages;
 mod mask;
 mod memory;
+mod packages;
 mod report;
 #[cfg(feature = "verify")]
 mod verify;

@@ -41,7 +41,9 @@ pub fn comments(text: &str) -> Vec<Comment> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(offset) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'/' | b'"' | b'\''))) {
+    while let Some(offset) =
+        bytes.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'/' | b'"' | b'\'')))
+    {
         at += offset;
         let rest = bytes.get(at..).unwrap_or_default();
         let end = match rest {

@@ -62,7 +62,10 @@ fn nolint_is_honoured_where_it_names_us() {
     assert_eq!(applied("@; // NOLINT").0, [1]);
     assert_eq!(applied("@; // NOLINT(readability-x)"), (vec![1], vec![], vec![]));
     assert_eq!(applied("// NOLINTNEXTLINE(cudalint-*)\n@;\n@;").0, [3]);
-    assert_eq!(applied("// NOLINTBEGIN(cudalint-bank-conflict)\n@;\n// NOLINTEND(cudalint-bank-conflict)\n@;").0, [4]);
+    assert_eq!(
+        applied("// NOLINTBEGIN(cudalint-bank-conflict)\n@;\n// NOLINTEND(cudalint-bank-conflict)\n@;").0,
+        [4]
+    );
 }
 
 #[test]
@@ -70,14 +73,18 @@ fn what_silences_nothing_is_reported_and_removed() {
     let fixed = |text: &str| {
         let (sources, applied) = run(text);
         let mut text = sources.get(FileId(0)).text.clone();
-        let mut edits: Vec<Edit> = applied.unused.iter().filter_map(|f| f.fix.clone()).flat_map(|f| f.edits).collect();
+        let mut edits: Vec<Edit> =
+            applied.unused.iter().filter_map(|f| f.fix.clone()).flat_map(|f| f.edits).collect();
         edits.sort();
         for edit in edits.iter().rev() {
             text.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.replacement);
         }
         text
     };
-    assert_eq!(applied("a; // cudalint: allow(bank-conflict)").2, ["allow of `bank-conflict` silences nothing"]);
+    assert_eq!(
+        applied("a; // cudalint: allow(bank-conflict)").2,
+        ["allow of `bank-conflict` silences nothing"]
+    );
     assert_eq!(applied("? // cudalint: allow(bank-conflict)").2, [""; 0]);
     assert_eq!(applied("?\n// cudalint: allow(bank-conflict)\nb;").2.len(), 1);
     assert_eq!(applied("@; // cudalint: allow(bank-conflit)").2, ["unknown rule or category `bank-conflit`"]);
@@ -85,8 +92,14 @@ fn what_silences_nothing_is_reported_and_removed() {
     assert_eq!(fixed("a; // cudalint: allow(bank-conflict)\nb;"), "a;\nb;");
     assert_eq!(fixed("a;\n  // cudalint: allow(bank)\r\nb;"), "a;\nb;");
     assert_eq!(fixed("a\n// cudalint: allow-begin(all)\nb\n// cudalint: allow-end(all)\nc"), "a\nb\nc");
-    assert_eq!(fixed("@; // cudalint: allow(bank-conflict, bank, all)"), "@; // cudalint: allow(bank-conflict, bank, all)");
-    assert_eq!(fixed("a; // NOLINT(cudalint-bank-conflict, x-y)"), "a; // NOLINT(cudalint-bank-conflict, x-y)");
+    assert_eq!(
+        fixed("@; // cudalint: allow(bank-conflict, bank, all)"),
+        "@; // cudalint: allow(bank-conflict, bank, all)"
+    );
+    assert_eq!(
+        fixed("a; // NOLINT(cudalint-bank-conflict, x-y)"),
+        "a; // NOLINT(cudalint-bank-conflict, x-y)"
+    );
 }
 
 #[test]
