@@ -2,5 +2,7 @@
 
 use cudalint::lint::rule::Rule;
 
+pub mod bank_conflict;
+
 /// Every rule, in the order of the table in the README.
-pub static ALL: &[&dyn Rule] = &[];
+pub static ALL: &[&dyn Rule] = &[&bank_conflict::BankConflict];

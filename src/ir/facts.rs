@@ -184,6 +184,8 @@ pub struct AccessFact {
     pub confidence: Confidence,
     pub assumptions: Vec<String>,
     pub field: Option<FieldFact>,
+    /// What the instruction is to the banks; `None` outside shared memory.
+    pub shared_op: Option<crate::memory::SharedOp>,
 }
 
 /// How an access is made, where that changes its cost or its rules.

@@ -572,6 +572,7 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
         confidence: Confidence::Shaped,
         assumptions: Vec::new(),
         field: None,
+        shared_op: (raw.space == MemorySpace::Shared).then(|| shared_op(raw.operation, raw.kind)),
     }
 }
 
