@@ -25,6 +25,13 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// List the rules.
     Rules(RulesArgs),
+    /// Run the kernels of findings on a GPU and tell which findings it confirms.
+    ///
+    /// Executes the project's kernels, never its host code. Exit status: 0 nothing confirmed or refuted, 1 otherwise, 2
+    /// where a driver, a device or a compiler is missing.
+    #[cfg(feature = "verify")]
+    #[command(hide = true)]
+    Verify(Box<VerifyArgs>),
     /// List every memory access of every kernel with its cost, or why that is not known.
     Inspect(Box<InspectArgs>),
     /// Count what is understood of a tree.
@@ -275,6 +282,36 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub project: ProjectArgs,
     /// A table for people, or the stable JSON
+    #[arg(long, value_enum, default_value_t)]
+    pub output_format: ListFormat,
+}
+
+/// What `verify` takes.
+#[cfg(feature = "verify")]
+#[derive(Clone, Debug, Args)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// Only kernels of this name
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+    /// Confront every access with the device, not only those of findings
+    #[arg(long)]
+    pub all: bool,
+    /// Show the generated translation units and inputs, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Seconds after which a kernel's process is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    pub timeout: f64,
+    /// Keep the generated translation units and inputs in this directory
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// How many kernels run at once; more than one disturbs their times
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub jobs: usize,
     #[arg(long, value_enum, default_value_t)]
     pub output_format: ListFormat,
 }

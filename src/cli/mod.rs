@@ -58,6 +58,9 @@ mod config;
 
 mod shellfiles;
 
+#[cfg(feature = "verify")]
+mod verify;
+
 use args::{Cli, Command};
 use failure::Failure;
 use shell::Shell;
@@ -126,6 +129,8 @@ fn dispatch(cli: Cli, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Fail
         None => check::run(&cli.check, engine, shell),
         Some(Command::Check(args)) => check::run(&args, engine, shell),
         Some(Command::Rules(args)) => listing::rules(&args, engine, shell),
+        #[cfg(feature = "verify")]
+        Some(Command::Verify(args)) => verify::run(&args, engine, shell),
         Some(Command::Inspect(args)) => inspect::run(&args, engine, shell),
         Some(Command::Survey(args)) => inspect::survey(&args, engine, shell),
         Some(Command::Explain { rule }) => listing::explain(&rule, engine, shell),

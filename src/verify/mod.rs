@@ -18,7 +18,9 @@ mod device;
 pub mod inputs;
 mod library;
 mod parent;
+pub mod plan;
 pub mod recorder;
+pub mod report;
 pub mod sass;
 mod slice;
 

@@ -344,7 +344,7 @@ impl Writer {
             Some(gap) if !gap.contains('\n') => self.out.push_str(&spaces(gap)),
             _ => {
                 let line = source.line(range.start as u32);
-                let path = source.path.display().to_string().replace('\\', "/").replace('"', "");
+                let path = line_path(&source.path);
                 self.out.push_str(&format!("\n#line {line} \"{path}\"\n"));
                 let begin = source.line_range(line).start;
                 self.out.push_str(&spaces(source.text.get(begin..range.start).unwrap_or_default()));
@@ -382,6 +382,11 @@ fn only_directives(text: &str) -> String {
     }
     out.push_str(&spaces(text.get(at..).unwrap_or_default()));
     out
+}
+
+/// A path as `#line` directives spell it.
+pub(super) fn line_path(path: &Path) -> String {
+    path.display().to_string().replace('\\', "/").replace('"', "")
 }
 
 /// White space of the same length in bytes with the same line ends.

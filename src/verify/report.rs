@@ -1,0 +1,161 @@
+//! What `cudalint verify` prints: text for people, versioned JSON for machines.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::job::{Device, Job, Launch, Run, Status, Timing, Verification};
+
+/// One run of `cudalint verify`.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    pub schema_version: u32,
+    pub device: Option<Device>,
+    pub summary: Summary,
+    pub kernels: Vec<KernelReport>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    pub kernels: usize,
+    pub kernels_run: usize,
+    pub confirmed: usize,
+    pub refuted: usize,
+    pub not_run: usize,
+    /// Average per kernel, the child's start included.
+    pub seconds_per_kernel: f64,
+}
+
+/// One kernel instance in one launch.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KernelReport {
+    pub kernel: String,
+    pub path: String,
+    pub line: u32,
+    pub launch: Option<Launch>,
+    pub compiler: Option<String>,
+    pub seconds: f64,
+    /// Why it was not run.
+    pub failure: Option<String>,
+    pub notes: Vec<String>,
+    pub timing: Option<Timing>,
+    pub accesses: Vec<AccessReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessReport {
+    pub path: String,
+    pub line: u32,
+    pub column: u32,
+    /// `global load`
+    pub access: String,
+    /// The rules that found it.
+    pub rules: Vec<String>,
+    pub verification: Verification,
+}
+
+impl KernelReport {
+    /// The report on a job that was handed to a child; `rules` names the rules per prediction id.
+    pub fn of(job: &Job, run: &Run, verdicts: Vec<Verification>, rules: &dyn Fn(u64) -> Vec<String>) -> Self {
+        let accesses = job.predictions.iter().zip(verdicts).map(|(prediction, verification)| AccessReport {
+            path: prediction.file.clone(),
+            line: prediction.line,
+            column: prediction.column.unwrap_or(1),
+            access: format!("{} {}", prediction.space, prediction.operation),
+            rules: rules(prediction.id),
+            verification,
+        });
+        let outside = run.out_of_range.first().map(|outside| format!("it left its buffers: {outside}"));
+        KernelReport {
+            kernel: job.kernel.clone(),
+            launch: Some(job.launch),
+            compiler: run.compiler.clone(),
+            seconds: run.seconds,
+            failure: run.failure.clone().or(outside),
+            notes: run.notes.clone(),
+            timing: run.timing.clone(),
+            accesses: accesses.collect(),
+            ..KernelReport::default()
+        }
+    }
+
+    pub fn count(&self, status: Status) -> usize {
+        self.accesses.iter().filter(|access| access.verification.status == status).count()
+    }
+}
+
+impl Report {
+    pub fn new(device: Option<Device>, kernels: Vec<KernelReport>) -> Report {
+        let count = |status| kernels.iter().map(|kernel| kernel.count(status)).sum();
+        let tried: Vec<f64> = kernels.iter().map(|kernel| kernel.seconds).filter(|&s| s > 0.0).collect();
+        let summary = Summary {
+            kernels: kernels.len(),
+            kernels_run: kernels.iter().filter(|kernel| kernel.failure.is_none()).count(),
+            confirmed: count(Status::Confirmed),
+            refuted: count(Status::Refuted),
+            not_run: count(Status::NotRun),
+            seconds_per_kernel: tried.iter().sum::<f64>() / tried.len().max(1) as f64,
+        };
+        Report { schema_version: 1, device, summary, kernels }
+    }
+
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// A paragraph per kernel, the counts last.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for kernel in &self.kernels {
+            // Writing to a String does not fail.
+            let _ = kernel.write(&mut out);
+        }
+        let s = &self.summary;
+        let device = self.device.as_ref().map_or(String::new(), |device| format!(" on {}", device.name));
+        let _ = writeln!(
+            out,
+            "{} confirmed, {} refuted, {} not run; {} of {} kernels ran{device}, {:.2} s each",
+            s.confirmed, s.refuted, s.not_run, s.kernels_run, s.kernels, s.seconds_per_kernel
+        );
+        out
+    }
+}
+
+impl KernelReport {
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        write!(out, "{}:{}: `{}`", self.path, self.line, self.kernel)?;
+        if let Some(Launch { grid: [gx, gy, gz], block: [bx, by, bz], .. }) = self.launch {
+            write!(out, ", grid {gx}x{gy}x{gz}, block {bx}x{by}x{bz}")?;
+        }
+        writeln!(out)?;
+        if let Some(failure) = &self.failure {
+            writeln!(out, "  not run: {failure}")?;
+        }
+        for note in &self.notes {
+            writeln!(out, "  note: {note}")?;
+        }
+        for access in self.accesses.iter().filter(|_| self.failure.is_none()) {
+            let AccessReport { line, column, access: what, rules, verification, .. } = access;
+            let found = if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) };
+            writeln!(out, "  {}:{line}:{column} {what}{found}: {verification}", access.path)?;
+        }
+        if let Some(Timing { before_ms, after_ms: Some(after_ms), outputs_equal, .. }) = &self.timing {
+            let equal = match outputs_equal {
+                Some(true) => "outputs equal",
+                Some(false) => "OUTPUTS DIFFER",
+                None => "outputs not compared",
+            };
+            writeln!(out, "  with the fix {before_ms:.3} -> {after_ms:.3} ms, {equal}")?;
+        }
+        if let Some(note) = self.timing.as_ref().and_then(|timing| timing.fix_note.as_ref()) {
+            writeln!(out, "  fix: {note}")?;
+        }
+        writeln!(out)
+    }
+}
