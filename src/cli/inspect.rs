@@ -6,8 +6,13 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::super::lint::check::{Input, check};
-use super::super::report::inspect::{Inspect, InspectFile, InspectGap, json, table};
+use super::super::ir::ast::Gap;
+use super::super::ir::facts::{AccessFact, AccessPath, KernelFact, LaunchShape, MemorySpace};
+use super::super::lint::check::{Input, analyze};
+use super::super::report::inspect::{
+    Inspect, InspectAccess, InspectFile, InspectGap, InspectKernel, InspectShape, json, table,
+};
+use super::super::source::FileId;
 use super::Engine;
 use super::analysis;
 use super::args::{InspectArgs, ListFormat, SelectionArgs};
@@ -16,20 +21,77 @@ use super::project::{self, Project};
 use super::settings::Configs;
 use super::shell::Shell;
 
-/// The checked files with their kernels and accesses.
+/// The checked files with their kernels, one entry for each launch, and accesses.
 pub fn files(input: &Input) -> Vec<InspectFile> {
-    let checked = check(input, &[]);
-    let file = |id: &super::super::source::FileId| {
-        let gaps = checked.gaps.iter().filter(|gap| gap.span.file == *id);
-        InspectFile {
-            path: input.sources.path(*id).to_string_lossy().into_owned(),
-            gaps: gaps
-                .map(|gap| InspectGap { line: input.sources.line(gap.span), reason: gap.reason.clone() })
-                .collect(),
-            kernels: Vec::new(),
+    let analysis = analyze(input);
+    let file = |id: &FileId| {
+        let gaps = analysis.gaps.iter().filter(|gap| gap.span.file == *id);
+        let kernels = analysis.kernels.iter().filter(|kernel| kernel.name_span.file == *id);
+        let gap = |gap: &Gap| InspectGap { line: input.sources.line(gap.span), reason: gap.reason.clone() };
+        let mut file = InspectFile {
+            path: path(input, *id),
+            gaps: gaps.map(gap).collect(),
+            kernels: kernels.clone().map(|fact| kernel(input, fact)).collect(),
+        };
+        for fact in kernels {
+            let line = input.sources.line(fact.name_span);
+            file.gaps.extend(fact.gaps.iter().map(|reason| InspectGap { line, reason: reason.clone() }));
         }
+        file.gaps.sort_by(|a, b| (a.line, &a.reason).cmp(&(b.line, &b.reason)));
+        file.gaps.dedup();
+        file
     };
     input.checked.iter().map(file).collect()
+}
+
+fn path(input: &Input, file: FileId) -> String {
+    input.sources.path(file).to_string_lossy().into_owned()
+}
+
+fn kernel(input: &Input, fact: &KernelFact) -> InspectKernel {
+    let shape = |shape: &LaunchShape| InspectShape {
+        block: shape.block,
+        from: shape.source.to_string(),
+        line: shape.span.map(|span| input.sources.line(span)),
+    };
+    InspectKernel {
+        name: fact.name.clone(),
+        line: input.sources.line(fact.name_span),
+        launch_shapes: std::iter::once(&fact.shape).chain(&fact.tried).map(shape).collect(),
+        accesses: fact.accesses.iter().map(|item| access(input, fact, item)).collect(),
+    }
+}
+
+fn access(input: &Input, kernel: &KernelFact, fact: &AccessFact) -> InspectAccess {
+    let source = input.sources.get(fact.span.file);
+    let at = source.position(fact.span.start);
+    let global = fact.space == MemorySpace::Global;
+    let shared = fact.space == MemorySpace::Shared;
+    let units = fact.request.as_ref().map(|request| request.units);
+    let ideal = fact.request.as_ref().map(|request| request.ideal);
+    InspectAccess {
+        line: at.line,
+        column: at.column,
+        end_line: source.line(fact.span.end),
+        file: (fact.span.file != kernel.name_span.file).then(|| path(input, fact.span.file)),
+        space: fact.space.to_string(),
+        // The hardware's copy is one instruction of its own.
+        operation: match fact.path {
+            AccessPath::AsyncCopy => "async-copy".to_owned(),
+            AccessPath::Plain | AccessPath::ReadOnly | AccessPath::Matrix(_) => fact.operation.to_string(),
+        },
+        access_bytes: Some(fact.width.0),
+        base: kernel.bases.get(fact.base).map(|base| base.name.clone()),
+        index: Some(fact.index.clone()),
+        lane_stride_bytes: fact.lane_stride.map(|stride| stride.0),
+        sectors_per_request: units.filter(|_| global),
+        ideal_sectors_per_request: ideal.filter(|_| global),
+        wavefronts_per_request: units.filter(|_| shared),
+        ideal_wavefronts_per_request: ideal.filter(|_| shared),
+        confidence: fact.request.as_ref().map(|_| fact.confidence.to_string()),
+        assumptions: fact.assumptions.clone(),
+        unknown: fact.unknown.clone(),
+    }
 }
 
 fn load(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<Project, Failure> {
