@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{
     Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap,
@@ -89,6 +89,7 @@ pub struct Evaluator<'a> {
     clock: u64,
     changed: [u64; 64],
     memo: Vec<Option<(u64, Rc<Lanes32>)>>,
+    scalars: Vec<Option<(u64, Option<i64>)>>,
     thread: [[i64; WARP]; 3],
     block_index: [i64; 3],
     block: [i64; 3],
@@ -96,6 +97,9 @@ pub struct Evaluator<'a> {
     loops: FxHashMap<LoopId, Vec<Rc<Lanes32>>>,
     /// Nodes that may still be computed before values count as undefined.
     pub fuel: usize,
+    /// Loop variables that some address, guard or condition needs; the others are not followed.
+    needed: FxHashSet<(LoopId, u32)>,
+    walked: FxHashSet<ExprId>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -106,12 +110,15 @@ impl<'a> Evaluator<'a> {
             clock: 1,
             changed: [1; 64],
             memo: vec![None; arena.len()],
+            scalars: vec![None; arena.len()],
             thread: [[0; WARP]; 3],
             block_index: [0; 3],
             block: [1; 3],
             grid: [1; 3],
             loops: FxHashMap::default(),
             fuel: limits::EVALUATIONS_PER_ACCESS,
+            needed: FxHashSet::default(),
+            walked: FxHashSet::default(),
         }
     }
 
@@ -152,11 +159,42 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Marks the loop variables that these expressions need, directly or through other variables.
+    pub fn need(&mut self, roots: impl IntoIterator<Item = ExprId>) {
+        let arena = self.arena;
+        let mut stack: Vec<ExprId> = roots.into_iter().collect();
+        while let Some(id) = stack.pop() {
+            if !self.walked.insert(id) {
+                continue;
+            }
+            match *arena.node(id) {
+                Node::Symbol(Symbol::LoopVar(of, var)) | Node::Final { of, var } => {
+                    let Some(found) = arena.loops.get(of.0 as usize) else { continue };
+                    stack.push(found.cond);
+                    if self.needed.insert((of, var))
+                        && let Some(var) = found.vars.get(var as usize)
+                    {
+                        stack.extend([var.init, var.next]);
+                    }
+                }
+                _ => stack.extend(arena.children(id)),
+            }
+        }
+    }
+
+    fn nothing() -> Rc<Lanes32> {
+        Rc::new(Lanes32 { undefined: true, ..Lanes32::splat(0) })
+    }
+
     /// Enters a loop: its variables take their start values.
     pub fn start_loop(&mut self, id: LoopId) {
         let arena = self.arena;
         let Some(of) = arena.loops.get(id.0 as usize) else { return };
-        let values = of.vars.iter().map(|var| self.eval(var.init)).collect();
+        let mut values = Vec::with_capacity(of.vars.len());
+        for (place, var) in of.vars.iter().enumerate() {
+            let needed = self.needed.contains(&(id, place as u32));
+            values.push(if needed { self.eval(var.init) } else { Self::nothing() });
+        }
         self.loops.insert(id, values);
         self.touch(loop_bit(id));
     }
@@ -165,16 +203,22 @@ impl<'a> Evaluator<'a> {
     pub fn step_loop(&mut self, id: LoopId, live: u32) {
         let arena = self.arena;
         let Some(of) = arena.loops.get(id.0 as usize) else { return };
-        let mut next: Vec<Rc<Lanes32>> = of.vars.iter().map(|var| self.eval(var.next)).collect();
-        if live != u32::MAX
-            && let Some(old) = self.loops.get(&id)
-        {
-            for (next, old) in next.iter_mut().zip(old) {
-                let merged = Rc::make_mut(next);
+        let mut next = Vec::with_capacity(of.vars.len());
+        for (place, var) in of.vars.iter().enumerate() {
+            if !self.needed.contains(&(id, place as u32)) {
+                next.push(Self::nothing());
+                continue;
+            }
+            let mut value = self.eval(var.next);
+            if live != u32::MAX
+                && let Some(old) = self.loops.get(&id).and_then(|vars| vars.get(place))
+            {
+                let merged = Rc::make_mut(&mut value);
                 for lane in (0..WARP).filter(|lane| live >> lane & 1 == 0) {
                     merged.value[lane] = old.value[lane];
                 }
             }
+            next.push(value);
         }
         self.loops.insert(id, next);
         self.touch(loop_bit(id));
@@ -182,7 +226,74 @@ impl<'a> Evaluator<'a> {
 
     /// One value for the whole warp: lane 0's.
     pub fn uniform(&mut self, id: ExprId) -> i64 {
+        self.fuel = self.fuel.max(64);
+        self.need([id]);
         self.eval(id).value[0]
+    }
+
+    /// The value of something that is the same in all lanes and does not depend on data; `None` where it is undefined.
+    fn scalar(&mut self, id: ExprId) -> Option<i64> {
+        let arena = self.arena;
+        match arena.node(id) {
+            Node::Const(value) => return Some(*value),
+            Node::Symbol(Symbol::LoopVar(of, var)) => {
+                return self
+                    .loops
+                    .get(of)?
+                    .get(*var as usize)
+                    .filter(|value| !value.undefined)
+                    .map(|value| value.value[0]);
+            }
+            Node::Symbol(Symbol::Unknown(index)) => return Some(self.unknown(*index)),
+            Node::Symbol(Symbol::BlockIdx(axis)) => return Some(self.block_index[axis.index()]),
+            Node::Symbol(Symbol::BlockDim(axis)) => return Some(self.block[axis.index()]),
+            Node::Symbol(Symbol::GridDim(axis)) => return Some(self.grid[axis.index()]),
+            _ => {}
+        }
+        if let Some((time, value)) = self.scalars[id.0 as usize]
+            && self.is_fresh(arena.deps(id), time)
+        {
+            return value;
+        }
+        let value = self.compute_scalar(id);
+        self.scalars[id.0 as usize] = Some((self.clock, value));
+        value
+    }
+
+    fn compute_scalar(&mut self, id: ExprId) -> Option<i64> {
+        let arena = self.arena;
+        Some(match arena.node(id) {
+            Node::Const(value) => *value,
+            Node::Sum { constant, terms } => {
+                let mut sum = *constant;
+                for &(coefficient, factor) in terms {
+                    sum = sum.wrapping_add(coefficient.wrapping_mul(self.scalar(factor)?));
+                }
+                sum
+            }
+            Node::Product(factors) => {
+                let mut product = 1i64;
+                for &factor in factors {
+                    product = product.wrapping_mul(self.scalar(factor)?);
+                }
+                product
+            }
+            Node::Binary { op, unsigned, a, b } => apply(*op, *unsigned, self.scalar(*a)?, self.scalar(*b)?)?,
+            Node::Not(a) => i64::from(self.scalar(*a)? == 0),
+            Node::Wrap { bytes, signed, a } => wrap(*bytes, *signed, self.scalar(*a)?),
+            Node::Select { cond, then, otherwise } => {
+                if self.scalar(*cond)? != 0 {
+                    self.scalar(*then)?
+                } else {
+                    self.scalar(*otherwise)?
+                }
+            }
+            Node::Final { of, var } => {
+                let value = self.final_value(*of, *var);
+                (!value.undefined && value.data.is_none()).then_some(value.value[0])?
+            }
+            Node::Symbol(_) | Node::Load { .. } | Node::Opaque { .. } => return None,
+        })
     }
 
     pub fn eval(&mut self, id: ExprId) -> Rc<Lanes32> {
@@ -196,6 +307,16 @@ impl<'a> Evaluator<'a> {
             return Rc::new(Lanes32 { undefined: true, ..Lanes32::splat(0) });
         }
         self.fuel -= 1;
+        if deps & (TID | DATA) == 0 {
+            let value = Rc::new(match self.scalar(id) {
+                Some(value) => Lanes32::splat(value),
+                None => Lanes32 { undefined: true, ..Lanes32::splat(0) },
+            });
+            if self.fuel > 0 {
+                self.memo[id.0 as usize] = Some((self.clock, value.clone()));
+            }
+            return value;
+        }
         let value = Rc::new(self.compute(id));
         if self.fuel == 0 {
             return value;
@@ -346,12 +467,91 @@ impl<'a> Evaluator<'a> {
         Lanes32 { value, data: Some(Box::new(hashes)), undefined: false }
     }
 
+    /// The value after a counted loop in closed form: `for (i = a; i < b; i += c)` runs `⌈(b − a)/c⌉` times, and a variable
+    /// that gains `d` each time has gained `d` times that. `None` where the loop is not of this kind.
+    fn counted_final(&mut self, id: LoopId, var: u32) -> Option<Lanes32> {
+        let arena = self.arena;
+        let of = arena.loops.get(id.0 as usize)?;
+        if of.test_last {
+            return None;
+        }
+        let gain = |var: u32| -> Option<ExprGain> {
+            let symbol = Symbol::LoopVar(id, var);
+            let next = of.vars.get(var as usize)?.next;
+            let is_self = |factor: ExprId| *arena.node(factor) == Node::Symbol(symbol);
+            match arena.node(next) {
+                Node::Sum { constant, terms } => {
+                    let own = terms
+                        .iter()
+                        .position(|&(coefficient, factor)| coefficient == 1 && is_self(factor))?;
+                    let rest: Vec<(i64, ExprId)> = terms
+                        .iter()
+                        .enumerate()
+                        .filter(|(place, _)| *place != own)
+                        .map(|(_, term)| *term)
+                        .collect();
+                    let fixed = rest.iter().all(|&(_, factor)| arena.deps(factor) & loop_bit(id) == 0);
+                    fixed.then_some(ExprGain { constant: *constant, rest })
+                }
+                _ => is_self(next).then_some(ExprGain { constant: 0, rest: Vec::new() }),
+            }
+        };
+        let Node::Binary { op: op @ (Op::Lt | Op::Le), unsigned: false, a, b } = *arena.node(of.cond) else {
+            return None;
+        };
+        // Which side counts?
+        let counter = |side: ExprId| match *arena.node(side) {
+            Node::Symbol(Symbol::LoopVar(of, var)) if of == id => Some(var),
+            _ => None,
+        };
+        let (counted, bound, upwards) = match (counter(a), counter(b)) {
+            (Some(var), None) => (var, b, true),
+            (None, Some(var)) => (var, a, false),
+            _ => return None,
+        };
+        if arena.deps(bound) & (loop_bit(id) | DATA) != 0 {
+            return None;
+        }
+        let step = gain(counted)?;
+        if !step.rest.is_empty() || step.constant == 0 || (step.constant > 0) != upwards {
+            return None;
+        }
+        let own = gain(var)?;
+        let start = self.eval(of.vars.get(counted as usize)?.init);
+        let bound = self.eval(bound);
+        let mut out = (*self.eval(of.vars.get(var as usize)?.init)).clone();
+        let rest: Vec<(i64, Rc<Lanes32>)> =
+            own.rest.iter().map(|&(coefficient, factor)| (coefficient, self.eval(factor))).collect();
+        if start.data.is_some() || bound.data.is_some() || start.undefined || bound.undefined {
+            return None;
+        }
+        for lane in 0..WARP {
+            let distance = if upwards {
+                bound.value[lane].checked_sub(start.value[lane])?
+            } else {
+                start.value[lane].checked_sub(bound.value[lane])?
+            };
+            let distance = distance.checked_add(i64::from(op == Op::Le))?;
+            let size = step.constant.checked_abs()?;
+            let trips = if distance <= 0 { 0 } else { distance.checked_add(size - 1)? / size };
+            let gained = rest.iter().fold(own.constant, |sum, (coefficient, value)| {
+                sum.wrapping_add(coefficient.wrapping_mul(value.value[lane]))
+            });
+            out.value[lane] = out.value[lane].wrapping_add(trips.wrapping_mul(gained));
+        }
+        rest.iter().for_each(|(_, value)| absorb(&mut out, value));
+        Some(out)
+    }
+
     /// Runs the loop to its end. A condition on data gives data; one that does not end gives an undefined value.
     fn final_value(&mut self, id: LoopId, var: u32) -> Lanes32 {
         let arena = self.arena;
         let Some(of) = arena.loops.get(id.0 as usize) else {
             return Lanes32 { undefined: true, ..Lanes32::splat(0) };
         };
+        if let Some(value) = self.counted_final(id, var) {
+            return value;
+        }
         let saved = self.loops.get(&id).cloned();
         self.start_loop(id);
         let mut live = u32::MAX;
@@ -385,6 +585,12 @@ impl<'a> Evaluator<'a> {
         value.undefined |= !ended;
         value
     }
+}
+
+/// What a loop variable gains per iteration: a constant and terms that the loop does not change.
+struct ExprGain {
+    constant: i64,
+    rest: Vec<(i64, ExprId)>,
 }
 
 fn absorb(out: &mut Lanes32, input: &Lanes32) {

@@ -76,8 +76,8 @@ pub struct Measure<'e, 'a, 'p> {
 }
 
 impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
-    /// The tally under the evaluator's current valuation.
-    pub fn run(eval: &'e mut Evaluator<'a>, plan: &'p Plan<'p>) -> Tally {
+    /// The tally under the evaluator's current valuation. `kernel_fuel` is what the whole kernel may still compute.
+    pub fn run(eval: &'e mut Evaluator<'a>, plan: &'p Plan<'p>, kernel_fuel: &mut usize) -> Tally {
         let conjuncts = eval.arena.conjuncts(plan.guard);
         let chain: Vec<LoopId> = plan.host_loops.iter().chain(plan.loops).copied().collect();
         let arena = eval.arena;
@@ -94,7 +94,11 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                     of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
             }
         }
-        eval.fuel = limits::EVALUATIONS_PER_ACCESS;
+        eval.need([plan.offset, plan.guard]);
+        eval.need(plan.block.iter().chain(plan.grid.iter().flatten()).copied());
+        eval.need(chain.iter().filter_map(|id| Some(arena.loops.get(id.0 as usize)?.cond)));
+        eval.fuel = limits::EVALUATIONS_PER_ACCESS.min(*kernel_fuel / 4 + limits::EVALUATIONS_AT_LEAST);
+        let granted = eval.fuel;
         let mut measure = Measure {
             eval,
             plan,
@@ -112,6 +116,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             measure.left = limits::REQUESTS_PER_ACCESS;
             measure.nest(0, u32::MAX);
         }
+        *kernel_fuel = kernel_fuel.saturating_sub(granted - measure.eval.fuel);
         measure.tally
     }
 

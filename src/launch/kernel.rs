@@ -259,6 +259,7 @@ fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, place: usize) -> u32 {
 fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kernel: &Executed) -> KernelFact {
     let def = &kernel.kernel.item;
     let shapes = shapes_of(eval, sources, kernel);
+    let mut fuel = limits::EVALUATIONS_PER_KERNEL;
     let mut base_places: FxHashMap<u32, usize> = FxHashMap::default();
     let mut base_facts = Vec::new();
     let mut elements: FxHashMap<(u32, ExprId), u32> = FxHashMap::default();
@@ -269,7 +270,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
             base_facts.push(base_fact(eval.arena, base));
             base_facts.len() - 1
         });
-        let mut fact = measure_access(eval, raw, kernel, &shapes);
+        let mut fact = measure_access(eval, raw, kernel, &shapes, &mut fuel);
         fact.base = place;
         if let Some(aggregate) = &raw.aggregate {
             let next = elements.len() as u32;
@@ -341,6 +342,8 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
 /// The block at the launch site; `None` where it depends on something unknown.
 fn launch_shape(eval: &mut Evaluator, kernel: &Executed) -> Option<LaunchShape> {
     let block = kernel.block?;
+    eval.fuel = limits::EVALUATIONS_PER_ACCESS;
+    eval.need(block);
     for &id in &kernel.host_loops {
         eval.start_loop(id);
     }
@@ -384,7 +387,13 @@ fn launch_shape(eval: &mut Evaluator, kernel: &Executed) -> Option<LaunchShape> 
 }
 
 /// The access under one shape: the tally of each valuation.
-fn tallies(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shape: &LaunchShape) -> Vec<Tally> {
+fn tallies(
+    eval: &mut Evaluator,
+    raw: &RawAccess,
+    kernel: &Executed,
+    shape: &LaunchShape,
+    fuel: &mut usize,
+) -> Vec<Tally> {
     let arena = eval.arena;
     let cost = cost_of(raw);
     let from_launch = shape.source == ShapeSource::LaunchSite;
@@ -404,7 +413,7 @@ fn tallies(eval: &mut Evaluator, raw: &RawAccess, kernel: &Executed, shape: &Lau
     let mut out = Vec::new();
     for valuation in 0..valuations {
         eval.set_valuation(valuation);
-        let tally = Measure::run(eval, &plan);
+        let tally = Measure::run(eval, &plan, fuel);
         // A gather stays one whatever the unknowns are.
         let settled = valuation == 0 && tally.requests == 0 && tally.irregular > 0;
         out.push(tally);
@@ -465,10 +474,11 @@ fn measure_access(
     raw: &RawAccess,
     kernel: &Executed,
     shapes: &[LaunchShape],
+    fuel: &mut usize,
 ) -> AccessFact {
     let mut all: Vec<(usize, Vec<Tally>)> = Vec::new();
     for (place, shape) in shapes.iter().enumerate() {
-        let tallies = tallies(eval, raw, kernel, shape);
+        let tallies = tallies(eval, raw, kernel, shape, fuel);
         all.push((place, tallies));
         if eval.arena.deps(raw.offset) & (TID | BID) == 0 && place == 0 {
             break;

@@ -192,10 +192,7 @@ impl Exec<'_> {
                 self.value_or_place(&expr)
             };
         }
-        if discarded
-            && let Some(text) = self.expand_macro(name, Some(&texts), at)
-            && let Some(body) = crate::syntax::parse_stmts(&format!("{text};"), at)
-        {
+        if discarded && let Some(body) = self.macro_body(name, Some(&texts), at) {
             self.statements(&body);
             return Val::Void;
         }

@@ -106,6 +106,7 @@ pub struct Exec<'p> {
     pub(super) base_ids: FxHashMap<(Span, Name), u32>,
     pub(super) structs: FxHashMap<String, Rc<StructTy>>,
     pub(super) snippets: FxHashMap<(Name, String), Option<Rc<Expr>>>,
+    pub(super) bodies: FxHashMap<(Name, String), Option<Rc<Vec<Stmt>>>>,
     pub(super) constants: FxHashMap<(FileId, Name), Option<Val>>,
     pub(super) constants_open: Vec<(FileId, Name)>,
     pub(super) static_bases: FxHashMap<String, u32>,
@@ -146,6 +147,7 @@ impl<'p> Exec<'p> {
             base_ids: FxHashMap::default(),
             structs: FxHashMap::default(),
             snippets: FxHashMap::default(),
+            bodies: FxHashMap::default(),
             constants: FxHashMap::default(),
             constants_open: Vec::new(),
             static_bases: FxHashMap::default(),
@@ -695,14 +697,23 @@ impl<'p> Exec<'p> {
 
     // Declarations of this kind also come from macros.
 
-    fn statement_macro(&mut self, name: Name, args: Option<&[String]>, at: Span) {
-        let Some(text) = self.expand_macro(name, args, at) else { return };
-        if text.trim().is_empty() {
-            return;
+    /// The statements that a macro stands for; parsed once per spelling and place.
+    pub fn macro_body(&mut self, name: Name, args: Option<&[String]>, at: Span) -> Option<Rc<Vec<Stmt>>> {
+        let key = (name, format!("{}:{}", args.map_or_else(String::new, |args| args.join(",")), at.start));
+        if let Some(known) = self.bodies.get(&key) {
+            return known.clone();
         }
-        let Some(body) = crate::syntax::parse_stmts(&text, at) else { return };
-        // The definitions belong to the surrounding block.
-        self.statements(&body);
+        let text = self.expand_macro(name, args, at).filter(|text| !text.trim().is_empty());
+        let body = text.and_then(|text| crate::syntax::parse_stmts(&text, at)).map(Rc::new);
+        self.bodies.insert(key, body.clone());
+        body
+    }
+
+    fn statement_macro(&mut self, name: Name, args: Option<&[String]>, at: Span) {
+        if let Some(body) = self.macro_body(name, args, at) {
+            // The definitions belong to the surrounding block.
+            self.statements(&body);
+        }
     }
 }
 

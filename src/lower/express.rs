@@ -18,9 +18,7 @@ impl Exec<'_> {
             ExprKind::Call { callee, args } => self.call(expr, callee, args, true),
             // `T;` where T is a macro with declarations.
             ExprKind::Name(path) if self.is_statement_macro(path) => {
-                if let Some(text) = self.expand_macro(path.name, None, expr.span)
-                    && let Some(body) = crate::syntax::parse_stmts(&format!("{text};"), expr.span)
-                {
+                if let Some(body) = self.macro_body(path.name, None, expr.span) {
                     self.statements(&body);
                 }
                 Val::Void
