@@ -2,7 +2,15 @@
 
 use cudalint::lint::rule::Rule;
 
+pub mod uncoalesced_access;
+
+pub mod array_of_structures;
+
 pub mod bank_conflict;
 
 /// Every rule, in the order of the table in the README.
-pub static ALL: &[&dyn Rule] = &[&bank_conflict::BankConflict];
+pub static ALL: &[&dyn Rule] = &[
+    &uncoalesced_access::UncoalescedAccess,
+    &array_of_structures::ArrayOfStructures,
+    &bank_conflict::BankConflict,
+];

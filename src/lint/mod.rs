@@ -6,6 +6,8 @@ pub mod fingerprint;
 
 pub mod rule;
 
+pub mod place;
+
 pub mod check;
 
 pub mod selection;

@@ -1,0 +1,218 @@
+#![doc = include_str!("README.md")]
+
+use cudalint::ir::facts::{AccessFact, Bytes, FieldFact, MemorySpace, Operation};
+use cudalint::lint::finding::{Applicability, Category, Finding, Fix, Level, RuleInfo};
+use cudalint::lint::place::{self, Place, Seen};
+use cudalint::lint::rule::{Context, Rule};
+use cudalint::memory::{Lanes, global};
+
+pub struct ArrayOfStructures;
+
+static INFO: RuleInfo = RuleInfo {
+    name: "array-of-structures",
+    summary: "fields read or written at the stride of their struct while the rest of each sector goes unused",
+    category: Category::Layout,
+    default_level: Level::Warning,
+    since: "0.1.0",
+    doc: include_str!("README.md"),
+};
+
+/// The share of the touched bytes from which the layout is called used: 3 of 4 fields cost little.
+const USED_ENOUGH: f64 = 2.0 / 3.0;
+
+/// Sectors over the ideal from which one access of a group makes the group worth a finding.
+const RATIO: f64 = 2.0;
+
+/// A place in excess, judged with every other access of its kernel to the same element.
+struct Evidence<'a> {
+    worst: Seen<'a>,
+    field: &'a FieldFact,
+    bad: Vec<Seen<'a>>,
+    /// Bytes of one element that the kernel uses with this operation.
+    used: Bytes,
+    /// Sectors of one warp over all accesses of the group, and the bytes used of them.
+    union: global::Union,
+}
+
+impl Rule for ArrayOfStructures {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn check(&self, cx: &Context, out: &mut Vec<Finding>) {
+        for place in place::places(cx, MemorySpace::Global) {
+            if let Some(evidence) = check(&place) {
+                out.push(report(cx, &place, &evidence));
+            }
+        }
+    }
+}
+
+fn check<'a>(place: &Place<'a>) -> Option<Evidence<'a>> {
+    let mut worst: Option<Evidence<'a>> = None;
+    let mut bad = Vec::new();
+    for &seen in &place.seen {
+        let Some(evidence) = judge(seen) else { continue };
+        bad.push(seen);
+        let share = |of: &Evidence| f64::from(of.union.used_bytes) / f64::from(of.union.sectors.max(1));
+        if worst.as_ref().is_none_or(|known| share(&evidence) < share(known)) {
+            worst = Some(evidence);
+        }
+    }
+    worst.map(|evidence| Evidence { bad, ..evidence })
+}
+
+fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
+    let access = seen.access;
+    let field = access.field.as_ref()?;
+    let request = access.request.as_ref().filter(|_| !access.irregular)?;
+    let in_excess =
+        request.units >= RATIO * request.ideal - 1e-6 && request.units - request.ideal >= 1.0 - 1e-6;
+    if !in_excess || !is_dense(access) {
+        return None;
+    }
+    let group = group(seen);
+    let used = used_bytes(&group);
+    let meaningful = meaningful_bytes(field);
+    let mut requests: Vec<(&Lanes, u32)> = Vec::new();
+    for other in &group {
+        if let Some(lanes) = other.request.as_ref().and_then(|request| request.samples.first()) {
+            requests.push((lanes, place::width_of(other)));
+        }
+    }
+    let union = global::union(&requests);
+    let share = f64::from(union.used_bytes) / (32.0 * f64::from(union.sectors.max(1)));
+    let enough = used >= meaningful || share >= USED_ENOUGH;
+    (!enough).then_some(Evidence { worst: seen, field, bad: Vec::new(), used: Bytes(used), union })
+}
+
+/// Is the array itself walked without gaps? Else the index is the cause (`uncoalesced-access`).
+fn is_dense(access: &AccessFact) -> bool {
+    let (Some(field), Some(request)) = (&access.field, &access.request) else { return false };
+    let Ok(size) = u32::try_from(field.struct_bytes.0) else { return false };
+    let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
+    let (mut units, mut ideal) = (0, 0);
+    for lanes in &request.samples {
+        let whole = Lanes::from_fn(|lane| lanes.get(lane).map(|address| address - start));
+        let cost = global::sectors(&whole, size);
+        units += cost.units;
+        ideal += cost.ideal;
+    }
+    f64::from(units) < RATIO * f64::from(ideal)
+}
+
+/// The accesses of the kernel to the same element with the same kind of operation.
+fn group(seen: Seen<'_>) -> Vec<&AccessFact> {
+    let reads = seen.access.operation == Operation::Load;
+    let element = seen.access.field.as_ref().map(|field| field.element);
+    let same = |other: &&AccessFact| {
+        other.base == seen.access.base
+            && other.field.as_ref().map(|field| field.element) == element
+            && (other.operation == Operation::Load) == reads
+    };
+    seen.kernel.accesses.iter().filter(same).collect()
+}
+
+fn used_bytes(group: &[&AccessFact]) -> i64 {
+    let ranges = group.iter().filter_map(|access| access.field.as_ref()).flat_map(|field| &field.used);
+    covered(ranges.map(|(start, size)| (start.0, size.0)).collect())
+}
+
+/// The bytes of a struct that are no padding.
+fn meaningful_bytes(field: &FieldFact) -> i64 {
+    let fields = covered(field.members.iter().map(|(_, start, size)| (start.0, size.0)).collect());
+    if fields == 0 { field.struct_bytes.0 } else { fields }
+}
+
+/// The length of a union of `(start, size)`.
+fn covered(mut ranges: Vec<(i64, i64)>) -> i64 {
+    ranges.sort_unstable();
+    let (mut total, mut free) = (0, i64::MIN);
+    for (start, size) in ranges {
+        let (start, end) = (start.max(free), start.saturating_add(size));
+        if end > start {
+            total += end - start;
+            free = end;
+        }
+    }
+    total
+}
+
+fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
+    let Evidence { worst, field, used, union, .. } = evidence;
+    let text = place::access_text(cx.sources, place.span);
+    let request = worst.access.request.as_ref();
+    let (units, ideal) = request.map_or((0.0, 0.0), |request| (request.units, request.ideal));
+    let does = match place.operation {
+        Operation::Load => "uses",
+        Operation::Store => "writes",
+        Operation::Atomic => "updates",
+    };
+    let one = field.used.iter().map(|(_, size)| size.0).sum::<i64>();
+    let message = format!(
+        "`{text}` {does} {one} of the {} bytes of `{}`: {} sectors per request where {} would do",
+        field.struct_bytes.0,
+        field.struct_name,
+        place::mean(units),
+        place::mean(ideal),
+    );
+    let percent = place::mean(f64::from(union.used_bytes) * 100.0 / (32.0 * f64::from(union.sectors.max(1))));
+    let mut notes = vec![format!(
+        "the kernel {does} {} of the {} bytes of each `{}`: {} of the {} bytes in the sectors that a warp touches ({percent} %)",
+        used.0,
+        field.struct_bytes.0,
+        field.struct_name,
+        union.used_bytes,
+        u64::from(union.sectors) * 32,
+    )];
+    notes.push(cost(place.operation).to_owned());
+    notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    Finding {
+        rule: &INFO,
+        level: INFO.default_level,
+        span: place.span,
+        message,
+        label: format!(
+            "neighbouring lanes are {} bytes apart: one `{}`",
+            field.struct_bytes.0, field.struct_name
+        ),
+        notes,
+        help: Some(format!(
+            "keep what the kernel needs of `{}` in arrays of its own (structure of arrays)",
+            field.struct_name
+        )),
+        trail: place::trail(*worst),
+        kernel: worst.kernel.name.clone(),
+        access_text: text,
+        numbers: place::sector_numbers(*worst),
+        fix: vector_load(field, place.operation),
+    }
+}
+
+fn cost(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Load => {
+            "measured on an H200: one of 4 fields of 4 bytes 1.6 times the time of an array of its own, one of 8 2.7 times, \
+             all fields 1.0"
+        }
+        Operation::Store => {
+            "measured on an H200: partly written sectors cost most; 3 of 8 fields written back take 2.7 times the time of \
+             separate arrays"
+        }
+        Operation::Atomic => "each sector that an atomic touches is an operation of its own at the L2",
+    }
+}
+
+/// Where the layout allows one vector access, that is the smaller change.
+fn vector_load(field: &FieldFact, operation: Operation) -> Option<Fix> {
+    let size = field.struct_bytes.0;
+    let fits = matches!(size, 8 | 16) && !field.is_vector && operation == Operation::Load;
+    fits.then(|| Fix {
+        title: format!(
+            "or align `{}` to {size} bytes, so that reading more of it stays one load",
+            field.struct_name
+        ),
+        applicability: Applicability::DisplayOnly,
+        edits: Vec::new(),
+    })
+}

@@ -1,0 +1,214 @@
+//! Why the lanes of a warp are apart, what that costs, and what helps.
+
+use cudalint::ir::facts::{AccessFact, LaneWord, Operation};
+use cudalint::lint::place::{Seen, mean};
+
+/// Distances are in elements of the access.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// `threadIdx.<row>` multiplies the pitch, `threadIdx.<column>` walks along the row.
+    ColumnMajor {
+        row: char,
+        column: char,
+    },
+    /// Each thread walks over consecutive elements of its own; `stride` is `None` where a size is unknown.
+    Chunk {
+        stride: Option<i64>,
+        text: String,
+    },
+    /// Contiguous along `threadIdx.x`, but the block is narrower than a warp.
+    NarrowRows {
+        block_x: u32,
+    },
+    /// The distance between lanes contains an unknown.
+    Apart {
+        text: String,
+    },
+    /// `k*i + c`, with the other parts accessed by the same kernel.
+    Interleaved {
+        stride: i64,
+    },
+    Strided {
+        stride: i64,
+    },
+    /// Neighbouring elements, but only some of the lanes take part.
+    Sparse {
+        active: f64,
+    },
+    /// An address that is no sum of multiples of `threadIdx`.
+    Scattered,
+}
+
+impl Cause {
+    pub fn of(seen: Seen<'_>) -> Cause {
+        let Seen { kernel, access } = seen;
+        let width = access.width.0.max(1);
+        // A distance with an unknown in it is no number to print, whatever it was measured with.
+        let known = access.lane_terms.iter().all(|word| word.coefficient.is_some());
+        let step = access.lane_stride.map(|stride| stride.0.abs()).filter(|_| known);
+        if step.is_none_or(|step| step > width)
+            && access.iteration_stride.is_some_and(|stride| stride.0.abs() == width)
+            && access.is_affine
+        {
+            let text = lane_word(access).map(|word| word.text.clone()).unwrap_or_default();
+            return Cause::Chunk { stride: step.map(|step| step / width), text };
+        }
+        if let Some(cause) = by_axes(access, kernel.shape.block) {
+            return cause;
+        }
+        match step {
+            Some(step) if step > width && step % width == 0 => {
+                let stride = step / width;
+                if is_interleaved(seen, step) {
+                    Cause::Interleaved { stride }
+                } else {
+                    Cause::Strided { stride }
+                }
+            }
+            _ => Cause::odd(access),
+        }
+    }
+
+    fn odd(access: &AccessFact) -> Cause {
+        let active = access.request.as_ref().map_or(32.0, |request| request.active_lanes);
+        match lane_word(access).filter(|word| word.coefficient.is_none() && access.is_affine) {
+            Some(word) => Cause::Apart { text: word.text.clone() },
+            None if active < 31.5 => Cause::Sparse { active },
+            None => Cause::Scattered,
+        }
+    }
+
+    /// Understandable alone, at the access.
+    pub fn label(&self) -> String {
+        match self {
+            Cause::ColumnMajor { row, column } => {
+                format!("`threadIdx.{row}` picks the row, `threadIdx.{column}` the column")
+            }
+            Cause::Chunk { stride: Some(stride), .. } => {
+                format!("each thread walks its own chunk, {stride} elements from its neighbour's")
+            }
+            Cause::Chunk { stride: None, text } => {
+                format!("each thread walks its own row, {text} bytes from its neighbour's")
+            }
+            Cause::NarrowRows { block_x } => {
+                format!(
+                    "rows of {block_x} threads: a warp spans {} of them",
+                    32u32.div_ceil((*block_x).max(1))
+                )
+            }
+            Cause::Apart { text } => format!("neighbouring lanes are {text} bytes apart"),
+            Cause::Interleaved { stride } | Cause::Strided { stride } => {
+                format!("neighbouring lanes are {stride} elements apart")
+            }
+            Cause::Sparse { active } => {
+                format!("{} of 32 lanes take part, with holes between", mean(*active))
+            }
+            Cause::Scattered => "the lanes of a warp are spread over memory".to_owned(),
+        }
+    }
+
+    /// Why it costs: times measured on an H200, as a multiple of the coalesced access.
+    pub fn cost(&self, operation: Operation, ratio: f64) -> String {
+        match self {
+            Cause::Chunk { .. } => {
+                "the next iterations find the rest of each sector in L1 while it lasts: measured 2 to 4 times the time \
+                 of interleaved threads, on an H200"
+                    .to_owned()
+            }
+            Cause::NarrowRows { .. } => {
+                "measured 1.7 times the time of 32-wide blocks at 4 threads a row and 3.5 at 2, on an H200".to_owned()
+            }
+            Cause::ColumnMajor { .. }
+            | Cause::Apart { .. }
+            | Cause::Interleaved { .. }
+            | Cause::Strided { .. }
+            | Cause::Sparse { .. }
+            | Cause::Scattered => by_ratio(operation, ratio),
+        }
+    }
+
+    pub fn remedy(&self) -> String {
+        match self {
+            Cause::ColumnMajor { row, column } => format!(
+                "swap the roles of `threadIdx.{row}` and `threadIdx.{column}`: let `threadIdx.x` walk the contiguous \
+                 dimension"
+            ),
+            Cause::Chunk { stride: Some(_), .. } => {
+                "interleave the threads: start at the thread's index and step by the number of threads (a grid-stride \
+                 loop)"
+                    .to_owned()
+            }
+            Cause::Chunk { stride: None, .. } => {
+                "let neighbouring lanes walk along one row together (a warp per row), or stage tiles through shared \
+                 memory"
+                    .to_owned()
+            }
+            Cause::NarrowRows { .. } => "make the block 32 threads wide in x".to_owned(),
+            Cause::Apart { .. } => {
+                "map `threadIdx.x` to the contiguous dimension, or stage tiles through shared memory".to_owned()
+            }
+            Cause::Interleaved { stride } => format!(
+                "split the {stride} interleaved parts into arrays of their own, or load all {stride} through shared \
+                 memory or one vector access"
+            ),
+            Cause::Strided { .. } => {
+                "let neighbouring threads access neighbouring elements, or stage tiles through shared memory".to_owned()
+            }
+            Cause::Sparse { .. } => "let neighbouring lanes take part, so that active lanes fill whole sectors".to_owned(),
+            Cause::Scattered => "arrange the data in the order in which lanes read it, or stage it through shared memory".to_owned(),
+        }
+    }
+}
+
+/// The term of the axis that varies fastest over lanes.
+fn lane_word(access: &AccessFact) -> Option<&LaneWord> {
+    access.lane_terms.iter().min_by_key(|word| word.axis)
+}
+
+/// Causes that the axes of `threadIdx` tell: column-major, narrow rows.
+fn by_axes(access: &AccessFact, block: [u32; 3]) -> Option<Cause> {
+    let width = access.width.0;
+    let contiguous = access
+        .lane_terms
+        .iter()
+        .find(|word| word.coefficient.is_some_and(|coefficient| coefficient.0.abs() == width))?;
+    let [block_x, ..] = block;
+    if contiguous.axis == 'x' {
+        return (block_x < 32 && access.lane_terms.len() > 1).then_some(Cause::NarrowRows { block_x });
+    }
+    let row = access.lane_terms.iter().find(|word| word.axis < contiguous.axis)?;
+    Some(Cause::ColumnMajor { row: row.axis, column: contiguous.axis })
+}
+
+/// Does another access of the kernel use other elements between those of this one?
+fn is_interleaved(seen: Seen<'_>, step: i64) -> bool {
+    let first = |access: &AccessFact| {
+        let lanes = access.request.as_ref()?.samples.first()?;
+        lanes.iter().next().map(|(_, address)| address)
+    };
+    let Some(here) = first(seen.access) else { return false };
+    seen.kernel.accesses.iter().any(|other| {
+        other.base == seen.access.base
+            && other.operation == seen.access.operation
+            && other.lane_stride.is_some_and(|stride| stride.0.abs() == step)
+            && first(other).is_some_and(|there| there != here && (there - here).abs() < step)
+    })
+}
+
+/// The classes of strided accesses as measured: one element per thread to eight independent ones per thread.
+fn by_ratio(operation: Operation, ratio: f64) -> String {
+    let times = match (operation, ratio) {
+        (Operation::Load, ratio) if ratio < 2.9 => "1.1 to 1.8",
+        (Operation::Load, ratio) if ratio < 3.9 => "1.4 to 2.7",
+        (Operation::Load, ratio) if ratio < 7.9 => "1.6 to 3.5",
+        (Operation::Load, _) => "2.7 to 15",
+        (Operation::Store, ratio) if ratio < 3.9 => "1.6 to 3.9",
+        (Operation::Store, ratio) if ratio < 7.9 => "2.9 to 7.8",
+        (Operation::Store, _) => "5.4 to 22",
+        (Operation::Atomic, _) => {
+            return "each sector that an atomic touches is an operation of its own at the L2".to_owned();
+        }
+    };
+    let partly = if operation == Operation::Store { ": partly written sectors cost most" } else { "" };
+    format!("measured {times} times the time of the coalesced {operation}, on an H200{partly}")
+}

@@ -1,0 +1,124 @@
+#![doc = include_str!("README.md")]
+
+mod cause;
+
+use cudalint::ir::facts::{AccessFact, AccessPath, MemorySpace, Operation, RequestFact};
+use cudalint::lint::finding::{Category, Finding, Level, RuleInfo};
+use cudalint::lint::place::{self, Place, Seen};
+use cudalint::lint::rule::{Context, Rule};
+use cudalint::memory::Lanes;
+use cudalint::memory::global;
+
+use cause::Cause;
+
+pub struct UncoalescedAccess;
+
+static INFO: RuleInfo = RuleInfo {
+    name: "uncoalesced-access",
+    summary: "global accesses whose warps touch at least twice the sectors that their bytes would fill",
+    category: Category::Coalescing,
+    default_level: Level::Warning,
+    since: "0.1.0",
+    doc: include_str!("README.md"),
+};
+
+/// Sectors over the ideal from which an access is reported: a stride of two elements, half of the traffic wasted.
+const RATIO: f64 = 2.0;
+
+/// What is wrong with a place, in the worst of the launches where it is wrong.
+struct Evidence<'a> {
+    worst: Seen<'a>,
+    request: &'a RequestFact,
+    /// Every launch and call chain where the place is in excess.
+    bad: Vec<Seen<'a>>,
+    cause: Cause,
+    used_share: f64,
+}
+
+impl Rule for UncoalescedAccess {
+    fn info(&self) -> &'static RuleInfo {
+        &INFO
+    }
+
+    fn check(&self, cx: &Context, out: &mut Vec<Finding>) {
+        for place in place::places(cx, MemorySpace::Global) {
+            if let Some(evidence) = check(&place) {
+                out.push(report(cx, &place, &evidence));
+            }
+        }
+    }
+}
+
+fn check<'a>(place: &Place<'a>) -> Option<Evidence<'a>> {
+    let bad: Vec<Seen<'a>> = place.seen.iter().copied().filter(|seen| is_uncoalesced(seen)).collect();
+    let excess =
+        |seen: &Seen| seen.access.request.as_ref().map_or(0.0, |request| request.units - request.ideal);
+    let worst = bad.iter().copied().reduce(|a, b| if excess(&b) > excess(&a) { b } else { a })?;
+    let request = worst.access.request.as_ref()?;
+    let used_share = place::used_share(worst.access, request);
+    Some(Evidence { worst, request, cause: Cause::of(worst), bad, used_share })
+}
+
+fn is_uncoalesced(seen: &Seen<'_>) -> bool {
+    let access = seen.access;
+    let Some(request) = access.request.as_ref().filter(|_| !access.irregular) else { return false };
+    let excess = request.units - request.ideal;
+    request.units >= RATIO * request.ideal - 1e-6
+        && excess >= 1.0 - 1e-6
+        && !matches!(access.path, AccessPath::Matrix(_))
+        && !is_contiguous(access, request)
+        && !is_only_layout(access, request)
+}
+
+/// Neighbouring lanes on neighbouring elements: the excess is that of an offset (`misaligned-access`).
+fn is_contiguous(access: &AccessFact, request: &RequestFact) -> bool {
+    access.lane_stride.is_some_and(|stride| stride.0.abs() == access.width.0)
+        && request.units <= request.ideal + 1.0 + 1e-6
+}
+
+/// Would the warp be coalesced if it used its structs whole? Then the layout is the cause (`array-of-structures`).
+fn is_only_layout(access: &AccessFact, request: &RequestFact) -> bool {
+    let Some(field) = &access.field else { return false };
+    let Ok(size) = u32::try_from(field.struct_bytes.0) else { return false };
+    let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
+    let (mut units, mut ideal) = (0, 0);
+    for lanes in &request.samples {
+        let whole = Lanes::from_fn(|lane| lanes.get(lane).map(|address| address - start));
+        let cost = global::sectors(&whole, size);
+        units += cost.units;
+        ideal += cost.ideal;
+    }
+    f64::from(units) < RATIO * f64::from(ideal)
+}
+
+fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
+    let Evidence { worst, request, cause, used_share, .. } = evidence;
+    let text = place::access_text(cx.sources, place.span);
+    let (units, ideal) = (place::mean(request.units), place::mean(request.ideal));
+    let percent = place::mean((used_share * 1000.0).round() / 10.0);
+    let wasted = match place.operation {
+        Operation::Load => format!("{percent} % of what is fetched is used"),
+        Operation::Store => format!("{percent} % of what it touches is written"),
+        Operation::Atomic => format!("{percent} % of what it touches is updated"),
+    };
+    let message = format!(
+        "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
+        place::verb(place.operation)
+    );
+    let mut notes = vec![cause.cost(place.operation, request.units / request.ideal.max(1e-9))];
+    notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    Finding {
+        rule: &INFO,
+        level: INFO.default_level,
+        span: place.span,
+        message,
+        label: cause.label(),
+        notes,
+        help: Some(cause.remedy()),
+        trail: place::trail(*worst),
+        kernel: worst.kernel.name.clone(),
+        access_text: text,
+        numbers: place::sector_numbers(*worst),
+        fix: None,
+    }
+}

@@ -1,0 +1,146 @@
+//! One place in the source in every launch and call chain that reaches it: findings fold into these.
+
+use std::collections::BTreeMap;
+
+use super::super::ir::facts::{AccessFact, KernelFact, MemorySpace, Operation, RequestFact, TrailStep};
+use super::super::memory::device::SECTOR_BYTES;
+use super::super::memory::global;
+use super::super::source::{Sources, Span};
+use super::finding::Numbers;
+use super::rule::Context;
+
+/// An access as one launch of one kernel executes it.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    pub kernel: &'a KernelFact,
+    pub access: &'a AccessFact,
+}
+
+/// A load, store or atomic in the source with everything known of it. Never empty.
+pub struct Place<'a> {
+    pub span: Span,
+    pub operation: Operation,
+    pub seen: Vec<Seen<'a>>,
+}
+
+/// The accesses of a memory space by position and operation.
+pub fn places<'a>(cx: &Context<'a>, space: MemorySpace) -> Vec<Place<'a>> {
+    let mut places: BTreeMap<(Span, Operation), Vec<Seen<'a>>> = BTreeMap::new();
+    for kernel in cx.kernels {
+        for access in kernel.accesses.iter().filter(|access| access.space == space) {
+            places.entry((access.span, access.operation)).or_default().push(Seen { kernel, access });
+        }
+    }
+    places.into_iter().map(|((span, operation), seen)| Place { span, operation, seen }).collect()
+}
+
+/// The launches that `seen` come from: kernel instance and block shape, each once.
+pub fn launches<'a>(seen: &[Seen<'a>]) -> Vec<&'a KernelFact> {
+    let mut launches: Vec<&KernelFact> = Vec::new();
+    for Seen { kernel, .. } in seen {
+        if !launches.iter().any(|known| known.name == kernel.name && known.shape == kernel.shape) {
+            launches.push(kernel);
+        }
+    }
+    launches
+}
+
+/// `load of`, `store to`, `atomic on`: what stands before the access in a message.
+pub fn verb(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Load => "load of",
+        Operation::Store => "store to",
+        Operation::Atomic => "atomic on",
+    }
+}
+
+/// The source of an access with white space folded, cut to a length that fits a message.
+pub fn access_text(sources: &Sources, span: Span) -> String {
+    let text = super::fingerprint::squeeze(sources.text(span));
+    let spaced: String = sources.text(span).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = if spaced.len() < 48 { spaced } else { text };
+    match text.char_indices().nth(60) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or("")),
+        None => text,
+    }
+}
+
+/// `4`, `4.5`, `12.25`: a mean, with at most two decimals and none that say nothing.
+pub fn mean(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.to_owned()
+}
+
+/// The share of the touched sectors' bytes that the lanes use, 0…1, over the requests that were kept.
+pub fn used_share(access: &AccessFact, request: &RequestFact) -> f64 {
+    let width = width_of(access);
+    let (mut used, mut touched) = (0u64, 0u64);
+    for lanes in &request.samples {
+        let union = global::union(&[(lanes, width)]);
+        used += u64::from(union.used_bytes);
+        touched += u64::from(union.sectors) * u64::from(SECTOR_BYTES);
+    }
+    if touched == 0 { 1.0 } else { used as f64 / touched as f64 }
+}
+
+/// What one instruction moves per lane, in bytes.
+pub fn width_of(access: &AccessFact) -> u32 {
+    u32::try_from(access.width.0).unwrap_or(4).clamp(1, 64)
+}
+
+/// The numbers of a global access in one launch.
+pub fn sector_numbers(seen: Seen<'_>) -> Numbers {
+    let Seen { kernel, access } = seen;
+    let request = access.request.as_ref();
+    Numbers {
+        launch_shape: Some(kernel.shape.to_string()),
+        launch_source: Some(kernel.shape.source.to_string()),
+        space: Some(access.space),
+        operation: Some(access.operation),
+        access_bytes: Some(access.width),
+        lane_stride: access.lane_stride,
+        sectors: request.map(|request| request.units),
+        ideal_sectors: request.map(|request| request.ideal),
+        wavefronts: None,
+        ideal_wavefronts: None,
+        confidence: Some(access.confidence),
+        assumptions: access.assumptions.clone(),
+    }
+}
+
+/// From the launch over the calls to the address.
+pub fn trail(seen: Seen<'_>) -> Vec<TrailStep> {
+    let Seen { kernel, access } = seen;
+    let mut steps = Vec::new();
+    if let Some(span) = kernel.shape.span {
+        let text = format!("`{}` is launched here with blocks of {}", kernel.name, kernel.shape);
+        steps.push(TrailStep { span, text });
+    }
+    for &span in &access.calls {
+        steps.push(TrailStep { span, text: "called here".to_owned() });
+    }
+    if access.index.chars().count() <= 120 {
+        let text = format!("the byte offset is {}", access.index);
+        steps.push(TrailStep { span: access.span, text });
+    }
+    steps
+}
+
+/// The kernels that reach a place, where there are several; and the launches that are fine, where some are.
+pub fn reach_note(all: &[Seen<'_>], bad: &[Seen<'_>]) -> Option<String> {
+    let (all, bad) = (launches(all), launches(bad));
+    let mut names: Vec<&str> = bad.iter().map(|kernel| kernel.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if bad.len() < all.len() {
+        let few = names.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        return Some(format!("in {} of {} launches: {few}", bad.len(), all.len()));
+    }
+    if names.len() < 2 {
+        return None;
+    }
+    let few = names.iter().take(4).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let more = if names.len() > 4 { format!(" and {} more", names.len() - 4) } else { String::new() };
+    Some(format!("reached from {few}{more}; the numbers are the worst of them"))
+}
