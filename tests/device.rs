@@ -293,6 +293,7 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         ideal_sectors: (!shared).then_some(ideal),
         wavefronts: shared.then_some(value),
         ideal_wavefronts: shared.then_some(ideal),
+        assumed: None,
     }
 }
 

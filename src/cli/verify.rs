@@ -9,8 +9,8 @@ use super::super::ir::facts::KernelFact;
 use super::super::lint::check::{Analysis, analyze};
 use super::super::lint::finding::Finding;
 use super::super::source::Sources;
-use super::super::verify::job::{Job, Run};
-use super::super::verify::plan::{Given, Planner};
+use super::super::verify::job::{Arg, Job, Run};
+use super::super::verify::plan::{Given, Planner, SIZES};
 use super::super::verify::report::{KernelReport, Report};
 use super::super::verify::{self, Launcher, compare};
 use super::Engine;
@@ -27,6 +27,8 @@ struct Planned {
     path: String,
     line: u32,
     job: Result<Job, String>,
+    /// Other arguments for the job, with smaller sizes, should it leave its buffers.
+    smaller: Vec<Vec<Arg>>,
     /// The rules that found something, by index of the access.
     rules: BTreeMap<usize, Vec<String>>,
 }
@@ -134,7 +136,12 @@ fn plan_kernel(
     if wanted.is_empty() {
         return None;
     }
+    let smaller = SIZES.iter().skip(1).filter_map(|&size| {
+        let given = Given { size: Some(size), ..Given::default() };
+        Some(planner.job(kernel, &wanted, &given, &[]).ok()?.args)
+    });
     Some(Planned {
+        smaller: smaller.collect(),
         kernel: kernel.name.clone(),
         path: sources.path(kernel.name_span.file).display().to_string(),
         line: sources.line(kernel.name_span),
@@ -177,16 +184,16 @@ fn run_all(
     parallel: usize,
     shell: &mut Shell<'_>,
 ) -> Vec<Option<Run>> {
-    let jobs: Vec<(usize, &Job)> =
-        planned.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.job.as_ref().ok()?))).collect();
+    let jobs: Vec<(usize, &Planned)> =
+        planned.iter().enumerate().filter(|(_, plan)| plan.job.is_ok()).collect();
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let runs: Mutex<Vec<Option<Run>>> = Mutex::new(planned.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..parallel {
             scope.spawn(|| {
-                while let Some((at, job)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let run = launcher.run(job);
+                while let Some((at, plan)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let run = run_one(plan, launcher);
                     if let Ok(mut runs) = runs.lock()
                         && let Some(place) = runs.get_mut(*at)
                     {
@@ -207,6 +214,22 @@ fn run_all(
         let _ = write!(shell.stderr, "\r\u{1b}[K");
     }
     runs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs a job, with smaller sizes while it leaves its buffers.
+fn run_one(plan: &Planned, launcher: &Launcher) -> Run {
+    let Ok(job) = &plan.job else { return Run::default() };
+    let mut run = launcher.run(job);
+    for args in &plan.smaller {
+        if !run.left_its_buffers() || *args == job.args {
+            break;
+        }
+        let seconds = run.seconds;
+        run = launcher.run(&Job { args: args.clone(), ..job.clone() });
+        run.seconds += seconds;
+        run.notes.push("with smaller sizes, since it left its buffers with larger ones".to_owned());
+    }
+    run
 }
 
 fn report(planned: Vec<Planned>, runs: Vec<Option<Run>>) -> Report {

@@ -70,6 +70,12 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         return Outcome::not_run("nothing was predicted for this access");
     };
     let line: Vec<&Measured> = run.measured.iter().filter(|measured| is_at(measured, prediction)).collect();
+    if !line.is_empty() && line.iter().all(|measured| measured.active == 0) {
+        return Outcome::not_run(
+            "no lane took part: with the inputs made for it its condition is never true",
+        );
+    }
+    let line: Vec<&Measured> = line.into_iter().filter(|measured| measured.active > 0).collect();
     if line.is_empty() {
         return Outcome::not_run(format!(
             "no {} {} was executed on this line: the compiler moved or removed it, or its condition was never true",
@@ -87,7 +93,7 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
         None => match merged_among(job, prediction, predicted, &line) {
             Some(outcome) => outcome,
-            None => Outcome::of(Status::Refuted, nearest, None),
+            None => differs(prediction, nearest),
         },
     }
 }
@@ -125,18 +131,27 @@ fn agrees(prediction: &Prediction, predicted: f64, measured: &Measured) -> Optio
     if close(predicted, measured.value()) {
         return Some(None);
     }
-    // Warps whose lanes are all off count as requests and dilute both averages by one factor.
-    let full = measured.requests * 32;
-    if measured.active > 0 && measured.active < full {
-        let scaled = measured.total() as f64 * 32.0 / measured.active as f64;
-        let ideal = measured.total_ideal() as f64 * 32.0 / measured.active as f64;
-        let ideal_agrees = prediction.ideal().is_none_or(|predicted| close(predicted, ideal));
-        if close(predicted, scaled) && ideal_agrees {
-            let share = 100.0 * measured.active as f64 / full as f64;
-            return Some(Some(format!("per 32 active lanes; {share:.0} % of the lanes took part")));
+    // Warps whose lanes are all off count as requests and dilute value and ideal by one factor, at most 1.
+    if let Some(ideal) = prediction.ideal().filter(|&ideal| ideal > 0.0) {
+        let factor = measured.ideal() / ideal;
+        if factor < 0.98 && factor > 0.0 && close(predicted, measured.value() / factor) {
+            let share = 100.0 * factor;
+            return Some(Some(format!("{share:.0} % of the requests had an active lane")));
         }
     }
     None
+}
+
+/// The numbers differ. Where the prediction is for sizes that are not known, one run with made-up sizes refutes nothing.
+fn differs<'a>(prediction: &Prediction, measured: &'a Measured) -> Outcome<'a> {
+    match &prediction.assumed {
+        None => Outcome::of(Status::Refuted, measured, None),
+        Some(assumed) => {
+            let what = if assumed.is_empty() { "sizes that are not known" } else { assumed.as_str() };
+            let reason = format!("the numbers are for different inputs: the prediction assumes {what}");
+            Outcome::of(Status::NotRun, measured, Some(reason))
+        }
+    }
 }
 
 /// A line where no instruction has the predicted width.
@@ -221,6 +236,7 @@ mod tests {
             ideal_sectors: Some(ideal),
             wavefronts: None,
             ideal_wavefronts: None,
+            assumed: None,
         }
     }
 
@@ -266,6 +282,15 @@ mod tests {
         let answer = one(vec![prediction(4, 32.0, 4.0)], vec![measured(4, 100, 1600, 1600, 200)]);
         assert_eq!(answer.status, Status::Confirmed);
         assert!(answer.reason.is_some_and(|reason| reason.contains("50 %")));
+        // A last step of a reduction: one lane of one warp in eight. 1 sector of 1, over 8 requests.
+        let answer = one(vec![prediction(4, 1.0, 1.0)], vec![measured(4, 8, 1, 1, 1)]);
+        assert_eq!(answer.status, Status::Confirmed);
+        // The same share of the ideal but twice the value is refuted.
+        let answer = one(vec![prediction(4, 1.0, 1.0)], vec![measured(4, 8, 2, 2, 1)]);
+        assert_eq!(answer.status, Status::Refuted);
+        // Nobody took part.
+        let answer = one(vec![prediction(4, 1.0, 1.0)], vec![measured(4, 8, 0, 0, 0)]);
+        assert_eq!(answer.status, Status::NotRun);
     }
 
     #[test]

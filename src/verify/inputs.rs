@@ -23,8 +23,6 @@ pub struct Known {
 
 /// Bytes of a buffer whose extent is not known: room for 4096 x 4096 elements of 4 bytes.
 const EXTENT_BYTES: u64 = 64 << 20;
-/// Sizes, pitches, counts: a multiple of 32 that guards of small launches let pass.
-const SIZE: f64 = 1024.0;
 /// Rows behind a pointer to pointers, and the bytes of each.
 const ROWS: usize = 64;
 const ROW_BYTES: u64 = 4 << 20;
@@ -37,6 +35,13 @@ pub struct Types<'a> {
     constants: FxHashMap<Name, i64>,
     enums: FxHashMap<Name, Option<&'a Type>>,
     macros: FxHashMap<Name, TemplateArg>,
+}
+
+/// What one set of arguments is made by.
+struct Making<'m> {
+    env: Env,
+    size: u32,
+    known: &'m dyn Fn(&str) -> Known,
 }
 
 /// Template arguments by parameter name.
@@ -104,39 +109,41 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`.
+    /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`. Integers that nothing is
+    /// known of become `size`.
     pub fn arguments(
         &self,
         kernel: &FunctionDef,
         instance: &str,
+        size: u32,
         known: &dyn Fn(&str) -> Known,
     ) -> Result<Vec<Arg>, String> {
-        let env = environment(kernel, instance);
+        let making = Making { env: environment(kernel, instance), size, known };
         let params = kernel.params.iter().enumerate().map(|(index, param)| {
             let name = param.name.as_str();
             let what =
                 if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
-            let made = self
-                .shape(&param.ty, &env, 0)
-                .and_then(|shape| self.argument(&shape, name, &known(name), &env));
+            let made =
+                self.shape(&param.ty, &making.env, 0).and_then(|shape| self.argument(&shape, name, &making));
             made.map_err(|why| format!("{what}: {why}"))
         });
         params.collect()
     }
 
-    fn argument(&self, shape: &Shape, name: &str, known: &Known, env: &Env) -> Result<Arg, String> {
+    fn argument(&self, shape: &Shape, name: &str, making: &Making) -> Result<Arg, String> {
+        let known = (making.known)(name);
         match shape {
-            Shape::Pointer(to) => Ok(Arg::Buffer(self.buffer(to, name, known, env, 0)?)),
+            Shape::Pointer(to) => Ok(Arg::Buffer(self.buffer(to, name, &known, making, 0)?)),
             Shape::Int(_) | Shape::Float(_) => {
                 let mut bytes = Vec::new();
-                scalar(shape, name, known.value, &mut bytes);
+                scalar(shape, name, known.value, making.size, &mut bytes);
                 Ok(Arg::Scalar { bytes })
             }
             Shape::Struct(size, ..) | Shape::Array(size, _) => {
                 let size = if matches!(shape, Shape::Array(..)) { shape.bytes() } else { *size };
                 let mut bytes = vec![0; usize::try_from(size).map_err(|_| "too large".to_owned())?];
                 let mut pointers = Vec::new();
-                self.fill_struct(shape, 0, name, env, &mut bytes, &mut pointers)?;
+                self.fill_struct(shape, 0, name, making, &mut bytes, &mut pointers)?;
                 Ok(Arg::Struct { bytes, pointers })
             }
         }
@@ -147,27 +154,27 @@ impl<'a> Types<'a> {
         shape: &Shape,
         at: u64,
         name: &str,
-        env: &Env,
+        making: &Making,
         bytes: &mut [u8],
         pointers: &mut Vec<(usize, Buffer)>,
     ) -> Result<(), String> {
         match shape {
             Shape::Struct(_, _, fields) => {
                 for (offset, field) in fields {
-                    self.fill_struct(field, at + offset, name, env, bytes, pointers)?;
+                    self.fill_struct(field, at + offset, name, making, bytes, pointers)?;
                 }
             }
             Shape::Array(count, of) => {
                 for index in 0..*count {
-                    self.fill_struct(of, at + index * of.bytes(), name, env, bytes, pointers)?;
+                    self.fill_struct(of, at + index * of.bytes(), name, making, bytes, pointers)?;
                 }
             }
             Shape::Pointer(to) => {
-                pointers.push((at as usize, self.buffer(to, name, &Known::default(), env, 1)?));
+                pointers.push((at as usize, self.buffer(to, name, &Known::default(), making, 1)?));
             }
             Shape::Int(_) | Shape::Float(_) => {
                 let mut value = Vec::new();
-                scalar(shape, name, None, &mut value);
+                scalar(shape, name, None, making.size, &mut value);
                 for (place, byte) in bytes.iter_mut().skip(at as usize).zip(value) {
                     *place = byte;
                 }
@@ -176,18 +183,27 @@ impl<'a> Types<'a> {
         Ok(())
     }
 
-    fn buffer(&self, to: &Type, name: &str, known: &Known, env: &Env, depth: u32) -> Result<Buffer, String> {
+    fn buffer(
+        &self,
+        to: &Type,
+        name: &str,
+        known: &Known,
+        making: &Making,
+        depth: u32,
+    ) -> Result<Buffer, String> {
         let bytes = known.extent_bytes.unwrap_or(EXTENT_BYTES);
         if matches!(to, Type::Void) {
             return Ok(Buffer { bytes, fill: Fill::Zero, pointers: Vec::new() });
         }
-        let fill = match self.shape(to, env, 0)? {
-            Shape::Int(width) => integers(width, name, known.index_limit, bytes),
+        let fill = match self.shape(to, &making.env, 0)? {
+            Shape::Int(width) => {
+                integers(width, name, known.index_limit.unwrap_or(u64::from(making.size)), bytes)
+            }
             Shape::Float(width) => Fill::Float { element_bytes: width as u8 },
             Shape::Pointer(inner) if depth < 2 => {
                 let row = Known { extent_bytes: Some(ROW_BYTES), ..known.clone() };
                 let rows: Result<Vec<(usize, Buffer)>, String> = (0..ROWS)
-                    .map(|row_index| Ok((row_index * 8, self.buffer(&inner, name, &row, env, depth + 1)?)))
+                    .map(|row_index| Ok((row_index * 8, self.buffer(&inner, name, &row, making, depth + 1)?)))
                     .collect();
                 return Ok(Buffer { bytes: ROWS as u64 * 8, fill: Fill::Zero, pointers: rows? });
             }
@@ -195,7 +211,7 @@ impl<'a> Types<'a> {
             element => {
                 let mut pattern = vec![0; element.bytes().min(4096) as usize];
                 let mut pointers = Vec::new();
-                self.fill_struct(&element, 0, name, env, &mut pattern, &mut pointers)?;
+                self.fill_struct(&element, 0, name, making, &mut pattern, &mut pointers)?;
                 if !pointers.is_empty() {
                     return Err("an array of structs that hold pointers".to_owned());
                 }
@@ -449,10 +465,10 @@ fn vector(element: Shape, count: u64, align: u64) -> Shape {
 }
 
 /// Integers for a buffer: sorted where the name says rows or offsets, in range in any case.
-fn integers(width: u64, name: &str, limit: Option<u64>, bytes: u64) -> Fill {
+fn integers(width: u64, name: &str, limit: u64, bytes: u64) -> Fill {
     let name = name.to_ascii_lowercase();
     let room = (bytes / width.max(1)).max(1);
-    let limit = limit.unwrap_or(if width == 1 { 100 } else { 1024 }).min(room);
+    let limit = if width == 1 { limit.min(100) } else { limit }.min(room);
     let element_bytes = width as u8;
     if ["ptr", "row", "offset", "start", "begin"].iter().any(|part| name.contains(part)) {
         Fill::Ramp { element_bytes, limit }
@@ -462,7 +478,7 @@ fn integers(width: u64, name: &str, limit: Option<u64>, bytes: u64) -> Fill {
 }
 
 /// A scalar's bytes; without a value one that fits its name.
-fn scalar(shape: &Shape, name: &str, value: Option<f64>, out: &mut Vec<u8>) {
+fn scalar(shape: &Shape, name: &str, value: Option<f64>, size: u32, out: &mut Vec<u8>) {
     let name = name.to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     match shape {
@@ -477,7 +493,7 @@ fn scalar(shape: &Shape, name: &str, value: Option<f64>, out: &mut Vec<u8>) {
                 _ if has(&["offset", "start", "begin", "idx", "index", "seed"]) => 0.0,
                 _ if has(&["iter", "repeat", "step", "trial", "times"]) => 4.0,
                 2 => 64.0,
-                _ => SIZE,
+                _ => f64::from(size),
             });
             out.extend((value as i64).to_le_bytes().iter().take(bytes));
         }
@@ -521,7 +537,7 @@ mod tests {
     fn values_fit_names() {
         let value = |name: &str| {
             let mut out = Vec::new();
-            scalar(&Shape::Int(4), name, None, &mut out);
+            scalar(&Shape::Int(4), name, None, 1024, &mut out);
             i32::from_le_bytes(out.try_into().expect("four bytes"))
         };
         assert_eq!((value("n"), value("pitch"), value("log_n"), value("offset")), (1024, 1024, 3, 0));

@@ -179,6 +179,9 @@ pub struct Prediction {
     pub ideal_sectors: Option<f64>,
     pub wavefronts: Option<f64>,
     pub ideal_wavefronts: Option<f64>,
+    /// What the numbers assume about values that this job makes up; `None` where they hold for all of them.
+    #[serde(default)]
+    pub assumed: Option<String>,
 }
 
 impl Prediction {
@@ -308,6 +311,14 @@ pub struct Run {
     pub failure: Option<String>,
     /// Seconds from the child's start to its answer.
     pub seconds: f64,
+}
+
+impl Run {
+    /// Whether an access outside the buffers ended or spoilt the run.
+    pub fn left_its_buffers(&self) -> bool {
+        let fault = |why: &String| why.contains("ILLEGAL_ADDRESS");
+        !self.out_of_range.is_empty() || self.failure.as_ref().is_some_and(fault)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::inputs::{Known, Types};
 use super::job::{Direction, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
 use crate::ir::ast::{FunctionDef, Unit};
-use crate::ir::facts::{AccessFact, KernelFact, MemorySpace, Operation};
+use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
 use crate::source::{Edit, FileId, SourceFile, Sources, Span};
 
 /// What the user says about a kernel's inputs; the rest is made plausibly.
@@ -22,7 +22,12 @@ pub struct Given {
     pub values: BTreeMap<String, f64>,
     /// Bytes of buffers by parameter name.
     pub extents: BTreeMap<String, u64>,
+    /// Integers that nothing else is known of: sizes, pitches, counts; [`SIZES`] from the first on where `None`.
+    pub size: Option<u32>,
 }
+
+/// Sizes to try, one after another, while a kernel leaves its buffers: products of several may outgrow them.
+pub const SIZES: [u32; 3] = [1024, 128, 32];
 
 /// Dynamic shared memory where the launch does not tell: the most that needs no attribute on any device.
 const DYNAMIC_SHARED_BYTES: u32 = 32 << 10;
@@ -85,7 +90,7 @@ impl<'a> Planner<'a> {
         Ok(Job {
             kernel: kernel.name.clone(),
             launch: launch(kernel, given, &source),
-            args: self.types.arguments(definition, &kernel.name, &known)?,
+            args: self.types.arguments(definition, &kernel.name, given.size.unwrap_or(SIZES[0]), &known)?,
             predictions: predictions.collect(),
             whole_file: Some(self.sources.get(file).text.clone()),
             fixed_source,
@@ -128,6 +133,7 @@ impl<'a> Planner<'a> {
             ideal_sectors: ideal.filter(|_| !shared),
             wavefronts: units.filter(|_| shared),
             ideal_wavefronts: ideal.filter(|_| shared),
+            assumed: (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; ")),
         })
     }
 

@@ -128,3 +128,31 @@ fn slices_compile() {
         }
     }
 }
+
+fn cudalint(args: &[&str]) -> std::process::Output {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cudalint"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("verify").args(args).output().expect("cudalint starts")
+}
+
+#[test]
+fn the_command_says_what_is_missing() {
+    if verify::availability().driver.is_ok() {
+        return;
+    }
+    let output = cudalint(&["fixtures/verify"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("driver: missing: libcuda.so.1"), "{said}");
+}
+
+#[test]
+fn a_dry_run_shows_source_and_inputs() {
+    let output = cudalint(&["--isolated", "--all", "--dry-run", "fixtures/verify/kernels.cu"]);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let kernel = shown.split("// kernel `rows_16`").nth(1).expect("the kernel is shown");
+    let kernel = kernel.split("// kernel `").next().unwrap_or_default();
+    assert!(kernel.contains("// argument 2: 1024\n"), "{kernel}");
+    assert!(kernel.contains("#line 72 \"fixtures/verify/kernels.cu\"\n__global__ void rows_16("), "{kernel}");
+    assert!(!kernel.contains("void strides("), "{kernel}");
+}
