@@ -48,12 +48,13 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     if args.fix.any() {
         let fixed = fixing::run(engine, &mut project, outcome, &known, args.fix.unsafe_fixes);
         timings.step("fix");
+        report_refused(shell, &project, &fixed)?;
         if args.fix.diff {
             edits::show(shell, &project, &fixed.changes)?;
             return Ok(u8::from(!fixed.changes.is_empty() && !args.output.exit_zero));
         }
         edits::write(shell, &project, &fixed.changes)?;
-        report_fixes(shell, args, &project, &fixed)?;
+        report_fixes(shell, args, &fixed)?;
         if args.fix.fix_only {
             return Ok(0);
         }
@@ -154,12 +155,8 @@ fn add_allow(
     Ok(0)
 }
 
-fn report_fixes(
-    shell: &mut Shell<'_>,
-    args: &CheckArgs,
-    project: &Project,
-    fixed: &fixing::Fixed,
-) -> Result<(), Failure> {
+/// What was proposed and not done, with the reason.
+fn report_refused(shell: &mut Shell<'_>, project: &Project, fixed: &fixing::Fixed) -> Result<(), Failure> {
     for finding in &fixed.refused {
         let (path, line) =
             (project.sources.path(finding.span.file).display(), project.sources.line(finding.span));
@@ -169,6 +166,10 @@ fn report_fixes(
             "warning: {path}:{line}: not fixed, it would make something else worse: {title}"
         )?;
     }
+    Ok(())
+}
+
+fn report_fixes(shell: &mut Shell<'_>, args: &CheckArgs, fixed: &fixing::Fixed) -> Result<(), Failure> {
     if fixed.applied > 0 && !args.output.quiet {
         let (fixes, files) = (counted(fixed.applied, "finding"), counted(fixed.changes.len(), "file"));
         writeln!(shell.stderr, "fixed {fixes} in {files}")?;
