@@ -14,6 +14,8 @@ use crate::memory::{Cost, Lanes};
 pub struct Tally {
     /// Requests with at least one active lane.
     pub requests: u64,
+    /// Requests that a warp issues with all lanes switched off by a short branch.
+    pub off: u64,
     /// Sums over requests.
     pub units: u64,
     pub ideal: u64,
@@ -58,6 +60,8 @@ pub struct Plan<'a> {
     pub grid: Option<[ExprId; 3]>,
     /// Replaces `block` where no launch is known.
     pub hypothesis: Option<[u32; 3]>,
+    /// Conjuncts of the guard that switch lanes off but do not keep the warp away.
+    pub predicated: &'a [ExprId],
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
 }
 
@@ -260,6 +264,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     fn request(&mut self, live: u32) {
         self.left = self.left.saturating_sub(1);
         let mut active = live;
+        let mut issued = live;
         for place in 0..self.conjuncts.len() {
             let Some(&conjunct) = self.conjuncts.get(place) else { break };
             let deps = self.eval.arena.deps(conjunct);
@@ -281,8 +286,12 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 }
             }
             active &= mask;
+            if !self.plan.predicated.contains(&conjunct) {
+                issued &= mask;
+            }
         }
         if active == 0 {
+            self.tally.off += u64::from(issued != 0);
             return;
         }
         let address = self.eval.eval(self.plan.offset);

@@ -406,6 +406,7 @@ fn tallies(
         block: dims.unwrap_or([raw.offset; 3]),
         grid: kernel.grid.filter(|_| grid_is_known(eval, kernel)),
         hypothesis: dims.is_none().then_some(shape.block),
+        predicated: &raw.predicated,
         cost: &cost,
     };
     let deps = all_deps(arena, raw, kernel);
@@ -517,6 +518,7 @@ fn measure_access(
         ideal: best.ideal_per_request(),
         active_lanes: best.active as f64 / best.requests as f64,
         requests: best.requests,
+        off: best.off,
         worst: best.worst,
         worst_lanes,
         samples: best.samples.clone(),
@@ -607,7 +609,7 @@ fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> 
 
 fn reason(arena: &Arena, raw: &RawAccess, irregular: u64, undefined: u64) -> String {
     if irregular > 0 {
-        return "the index depends on data: a gather or scatter".to_owned();
+        return "the index depends on data or on code that is not seen".to_owned();
     }
     if undefined > 0 {
         return "a value in the index has no meaning for the values tried".to_owned();
@@ -635,6 +637,9 @@ fn assume(
         }
     }
     let deps = arena.deps(raw.offset);
+    if raw.element == "?" || raw.element == "auto" {
+        fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
+    }
     if best.data_guard {
         fact.assumptions.push("a branch on data is taken by all lanes".to_owned());
     }

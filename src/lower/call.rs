@@ -165,6 +165,10 @@ impl Exec<'_> {
                 }
             }
         }
+        if self.mode == Mode::Device {
+            // It may read threadIdx itself.
+            inputs.push(self.linear_thread());
+        }
         let atom = self.arena.opaque(inputs);
         Val::Opaque(Ty::Unknown("result of a function that is not seen"), atom)
     }
@@ -179,10 +183,21 @@ impl Exec<'_> {
     }
 
     fn is_function_macro(&self, name: Name, at: Span) -> bool {
-        self.project.macro_at(&self.tu, name, at.file, at.start).is_some_and(|found| found.params.is_some())
+        !self.expanding.contains(&name)
+            && self
+                .project
+                .macro_at(&self.tu, name, at.file, at.start)
+                .is_some_and(|found| found.params.is_some())
     }
 
     fn call_macro(&mut self, name: Name, args: &[Expr], at: Span, discarded: bool) -> Val {
+        self.expanding.push(name);
+        let value = self.call_expansion(name, args, at, discarded);
+        self.expanding.pop();
+        value
+    }
+
+    fn call_expansion(&mut self, name: Name, args: &[Expr], at: Span, discarded: bool) -> Val {
         let texts: Vec<String> = args.iter().map(|arg| self.sources.text(arg.span).to_owned()).collect();
         if let Some(expr) = self.macro_expr(name, Some(&texts), at) {
             return if discarded {
@@ -1138,8 +1153,6 @@ impl Exec<'_> {
                 let of = self.size_of(of)?;
                 Some(self.arena.mul((*len)?, of))
             }
-            // A template parameter that nothing fixes: a 4-byte element, an assumption that is printed.
-            Ty::Unknown(_) | Ty::Auto => None,
             Ty::Void => Some(self.arena.constant(1)),
             other => other.scalar_size().map(|size| self.arena.constant(size)),
         }

@@ -40,6 +40,8 @@ pub struct RawAccess {
     /// Byte ranges of a copied struct that are read later; `None`: not tracked, all of it.
     pub used: Option<Vec<(i64, i64)>>,
     pub kind: AccessKind,
+    /// Conjuncts of the guard that only switch lanes off: the warp issues the access all the same.
+    pub predicated: Vec<ExprId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +102,10 @@ pub struct Exec<'p> {
     pub depth: usize,
     pub step_limit: usize,
     pub dims: Dims,
+    /// Macros whose expansion is being executed: a macro is not expanded in itself.
+    pub expanding: Vec<Name>,
+    /// Conditions of branches so short that the compiler predicates them: all warps issue their accesses.
+    pub predicated: Vec<ExprId>,
     /// Functions on the host side that lead to a launch.
     pub launching: std::sync::Arc<FxHashSet<Span>>,
     pub(super) journal: Vec<(SlotId, Val)>,
@@ -142,6 +148,8 @@ impl<'p> Exec<'p> {
             depth: 0,
             step_limit: limits::HOST_STEPS,
             dims,
+            expanding: Vec::new(),
+            predicated: Vec::new(),
             launching: Default::default(),
             journal: Vec::new(),
             base_ids: FxHashMap::default(),
@@ -260,6 +268,10 @@ impl<'p> Exec<'p> {
                     exec.statement(init);
                 }
                 let cond = exec.condition(cond);
+                let depth = exec.predicated.len();
+                if otherwise.is_none() && is_predicated(then) {
+                    exec.predicated.extend(exec.arena.conjuncts(cond));
+                }
                 exec.branch(
                     cond,
                     |exec| exec.nested(then),
@@ -269,6 +281,7 @@ impl<'p> Exec<'p> {
                         }
                     },
                 );
+                exec.predicated.truncate(depth);
             }),
             StmtKind::For { init, cond, step, body } => self.scoped(|exec| {
                 if let Some(init) = init {
@@ -358,7 +371,9 @@ impl<'p> Exec<'p> {
         let ty = if matches!(ty, Ty::Auto) { self.type_of(&value) } else { ty };
         let value = match value {
             Val::Ptr(mut pointer) if matches!(ty, Ty::Ptr(_)) => {
-                if let Ty::Ptr(to) = &ty {
+                if let Ty::Ptr(to) = &ty
+                    && !matches!(**to, Ty::Auto | Ty::Void)
+                {
                     pointer.to = (**to).clone();
                 }
                 Val::Ptr(pointer)
@@ -555,6 +570,9 @@ impl<'p> Exec<'p> {
         match (a, b) {
             (Val::Void, other) | (other, Val::Void) => other,
             (Val::Int(x, tx), Val::Int(y, ty)) => {
+                if let Some(chosen) = self.from_arguments(x, y) {
+                    return Val::Int(chosen, tx);
+                }
                 let ty = if tx.scalar_size() >= ty.scalar_size() { tx } else { ty };
                 Val::Int(self.arena.select(cond, x, y), ty)
             }
@@ -608,6 +626,25 @@ impl<'p> Exec<'p> {
                     }
                 }
             }
+        }
+    }
+
+    /// `argc > 1 ? atoi(argv[1]) : 1`: a default this small is a smoke test; the argument decides.
+    fn from_arguments(&self, x: ExprId, y: ExprId) -> Option<ExprId> {
+        let is_argument = |id: ExprId| match self.arena.node(id) {
+            crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) => {
+                let unknown = self.arena.unknowns.get(*index as usize);
+                unknown.is_some_and(|unknown| {
+                    unknown.name.starts_with("ato") || unknown.name.starts_with("strto")
+                })
+            }
+            _ => false,
+        };
+        let small = |id: ExprId| self.arena.as_const(id).is_some_and(|value| value < 32);
+        match (is_argument(x) && small(y), is_argument(y) && small(x)) {
+            (true, _) => Some(x),
+            (_, true) => Some(y),
+            _ => None,
         }
     }
 
@@ -725,4 +762,25 @@ impl Dims {
             grid: Axis::ALL.map(|axis| arena.symbol(Symbol::GridDim(axis))),
         }
     }
+}
+
+/// Is the branch so short that nvcc predicates it: one or two plain assignments, no call, loop or return?
+fn is_predicated(stmt: &Stmt) -> bool {
+    let one = std::slice::from_ref(stmt);
+    let body = match &stmt.kind {
+        StmtKind::Block(body) => body.as_slice(),
+        _ => one,
+    };
+    if body.len() > 2 || !body.iter().all(|stmt| matches!(stmt.kind, StmtKind::Expr(_) | StmtKind::Empty)) {
+        return false;
+    }
+    let (mut size, mut plain) = (0, true);
+    crate::ir::walk::expressions(body, &mut |expr| {
+        size += 1;
+        plain &= !matches!(
+            expr.kind,
+            ast::ExprKind::Call { .. } | ast::ExprKind::Lambda(_) | ast::ExprKind::Launch { .. }
+        );
+    });
+    plain && size <= 32
 }

@@ -134,6 +134,11 @@ impl Exec<'_> {
         }
     }
 
+    /// What a value depends on of which nothing is known: in device code it may differ between lanes.
+    pub fn anything(&mut self) -> Vec<ExprId> {
+        if self.mode == Mode::Device { vec![self.linear_thread()] } else { Vec::new() }
+    }
+
     pub fn opaque_of(&mut self, ty: &Ty, inputs: Vec<ExprId>) -> Val {
         let atom = self.arena.opaque(inputs);
         match ty {
@@ -193,7 +198,8 @@ impl Exec<'_> {
                     return self.opaque_of(&Ty::Unknown("host memory"), Vec::new());
                 }
                 if let ExprKind::Unknown(_) = &expr.kind {
-                    return self.opaque_of(&Ty::Unknown("syntax that is not understood"), Vec::new());
+                    let inputs = self.anything();
+                    return self.opaque_of(&Ty::Unknown("syntax that is not understood"), inputs);
                 }
                 Val::Void
             }
@@ -985,8 +991,14 @@ impl Exec<'_> {
     // Macros.
 
     fn macro_value(&mut self, name: Name, at: Span) -> Option<Val> {
+        if self.expanding.contains(&name) {
+            return None;
+        }
         let expr = self.macro_expr(name, None, at)?;
-        Some(self.value_or_place(&expr))
+        self.expanding.push(name);
+        let value = self.value_or_place(&expr);
+        self.expanding.pop();
+        Some(value)
     }
 
     /// The expression that a macro stands for; parsed once per spelling.
@@ -1007,7 +1019,14 @@ impl Exec<'_> {
         if item.params.is_some() != args.is_some() {
             return None;
         }
-        super::macros::expand_call(&item, args, &lookup)
+        let text = super::macros::expand_call(&item, args, &lookup)?;
+        // `(n) + 1` could be a cast; it is none where `n` is a variable.
+        Some(super::macros::without_casts(&text, &|name| {
+            self.lookup(name).is_some()
+                || self.frames.iter().any(|frame| frame.scopes.iter().any(|scope| scope.contains_key(&name)))
+                || matches!(self.env().get(name), Some(TemplateValue::Value(_)))
+                || self.project.global(&self.tu, name).is_some()
+        }))
     }
 }
 

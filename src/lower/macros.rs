@@ -207,3 +207,29 @@ pub fn arguments(text: &str) -> Option<(Vec<String>, usize)> {
     }
     None
 }
+
+/// The text with the parentheses of `(name)` blanked where an operator that could be unary follows and `is_variable` says
+/// that the name is one: `(n) + (k)` is a sum, and only a type would make it a cast.
+pub fn without_casts(text: &str, is_variable: &dyn Fn(Name) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(token) = next_token(rest) {
+        let after = &rest[token.len()..];
+        if token == "("
+            && let Some(name) = next_token(after.trim_start()).filter(|name| is_identifier(name))
+            && let Some(closed) = after.trim_start()[name.len()..].trim_start().strip_prefix(')')
+            && closed.trim_start().starts_with(['+', '-', '*', '&'])
+            && !out.trim_end().ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ')' || c == ']')
+            && is_variable(Name::new(name))
+        {
+            out.push(' ');
+            out.push_str(name);
+            out.push(' ');
+            rest = closed;
+            continue;
+        }
+        out.push_str(token);
+        rest = after;
+    }
+    out
+}

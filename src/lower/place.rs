@@ -463,7 +463,8 @@ impl Exec<'_> {
             let ty = self.slot_type(slot, path);
             if ty.is_integer() {
                 // Not written yet as far as the analysis sees.
-                return self.opaque_of(&ty, Vec::new());
+                let inputs = self.anything();
+                return self.opaque_of(&ty, inputs);
             }
         }
         value
@@ -670,6 +671,7 @@ impl Exec<'_> {
             element: pointer.to.name(),
             used: None,
             kind,
+            predicated: self.predicated.clone(),
         });
         Some(self.accesses.len() - 1)
     }

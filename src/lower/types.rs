@@ -85,7 +85,9 @@ impl Ty {
     /// Alignment in bytes; 1 where unknown.
     pub fn align(&self) -> i64 {
         match self {
-            Ty::Void | Ty::Bool | Ty::Auto | Ty::Unknown(_) => 1,
+            Ty::Void | Ty::Bool => 1,
+            // Tried as a 4-byte element; the assumption is printed.
+            Ty::Auto | Ty::Unknown(_) => 4,
             Ty::Int { size, .. } | Ty::Float { size } => i64::from(*size),
             Ty::Ptr(_) | Ty::Ref(_) => 8,
             Ty::Array(of, _) => of.align(),
@@ -100,7 +102,8 @@ impl Ty {
             Ty::Int { size, .. } | Ty::Float { size } => Some(i64::from(*size)),
             Ty::Ptr(_) | Ty::Ref(_) => Some(8),
             Ty::Struct(of) => of.size,
-            Ty::Void | Ty::Array(..) | Ty::Auto | Ty::Unknown(_) => None,
+            Ty::Auto | Ty::Unknown(_) => Some(4),
+            Ty::Void | Ty::Array(..) => None,
         }
     }
 
