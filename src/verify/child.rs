@@ -182,7 +182,8 @@ fn time(job: &Job, run: &mut Run, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -
     let possible = ROTATION_BYTES.checked_div(inputs.bytes()).unwrap_or(1);
     // Without a fix to compare with the time is a side note: one set of inputs will do.
     let sets = if job.fixed_source.is_some() { wanted.min(possible).clamp(1, MOST_SETS) } else { 1 };
-    let sets: Vec<Inputs> = (0..sets).map(|_| gpu.inputs(&job.args)).collect::<Result<_, _>>()?;
+    let more: Vec<Inputs> = (1..sets).map(|_| gpu.inputs(&job.args)).collect::<Result<_, _>>()?;
+    let sets: Vec<&Inputs> = std::iter::once(inputs).chain(&more).collect();
 
     let most = if job.fixed_source.is_some() { TIMED } else { TIMED_ALONE };
     let (before_ms, launches) = median_time(gpu, kernel, &sets, most)?;
@@ -202,7 +203,7 @@ fn time_fix(
     run: &mut Run,
     gpu: &Gpu,
     kernel: &Kernel,
-    sets: &[Inputs],
+    sets: &[&Inputs],
     timing: &mut Timing,
 ) -> Result<(), String> {
     step("compiling the fix");
@@ -231,7 +232,7 @@ fn time_fix(
 }
 
 /// The median of up to `most` launches after warm-up, and how many there were.
-fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[Inputs], most: usize) -> Result<(f64, u32), String> {
+fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[&Inputs], most: usize) -> Result<(f64, u32), String> {
     let warm = kernel.time(gpu, sets, 2)?;
     let one = warm.last().copied().unwrap_or(0.0).max(1e-3);
     let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, most);

@@ -209,7 +209,7 @@ impl Kernel {
     }
 
     /// Milliseconds of each of `launches` launches, inputs rotating; waits for the end.
-    pub fn time(&self, gpu: &Gpu, sets: &[Inputs], launches: usize) -> Result<Vec<f64>, String> {
+    pub fn time(&self, gpu: &Gpu, sets: &[&Inputs], launches: usize) -> Result<Vec<f64>, String> {
         let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
         let stream = std::ptr::null_mut();
         let mut marks = Vec::new();

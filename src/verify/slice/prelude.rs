@@ -73,6 +73,10 @@ fn cub_header(word: &str) -> Option<String> {
     Some(format!("cub/{folder}/{snake}.cuh"))
 }
 
+/// Warp intrinsics from before `sm_70`, which compilers for later devices do not have; the lanes that are there take part.
+const OLD_INTRINSICS: [&str; 7] =
+    ["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"];
+
 /// Functions of `<cmath>` that NVRTC has in the global namespace only.
 const MATH: [&str; 46] = [
     "abs",
@@ -144,6 +148,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
         if uses.contains(name) {
             out.push_str(&format!("#ifndef {name}\n#define {name} {value}\n#endif\n"));
         }
+    }
+    for name in OLD_INTRINSICS.iter().filter(|name| uses.contains(*name)) {
+        out.push_str(&format!("#define {name}(...) {name}_sync(__activemask(), __VA_ARGS__)\n"));
     }
     if uses.contains("register") {
         out.push_str("#define register\n");
@@ -294,3 +301,25 @@ template <class T> __host__ __device__ constexpr const T& max(const T& a, const 
 template <class T> __device__ void swap(T& a, T& b) { T c = a; a = b; b = c; }
 }
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_used_is_there() {
+        let uses = FxHashSet::from_iter(["cub", "BlockRadixSort", "__shfl_xor", "std", "sqrt", "FLT_MAX"]);
+        let text = text(&uses);
+        for part in [
+            "#include <cub/block/block_radix_sort.cuh>",
+            "#define __shfl_xor(...) __shfl_xor_sync(__activemask(), __VA_ARGS__)",
+            "using ::sqrt;",
+            "#define FLT_MAX 3.402823466e+38f",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        for part in ["cooperative_groups.h", "cuda_fp16.h", "DBL_MAX", "__shfl_up", "using ::sin;"] {
+            assert!(!text.contains(part), "{part} is in\n{text}");
+        }
+    }
+}
