@@ -176,6 +176,7 @@ fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> Strin
         .template
         .iter()
         .map(|param| match env.get(param.name) {
+            Some(TemplateValue::Type(Ty::Unknown(_))) => param.name.to_string(),
             Some(TemplateValue::Type(ty)) => ty.name(),
             Some(TemplateValue::Value(Val::Function(name))) => name.to_string(),
             Some(TemplateValue::Value(value)) => {
@@ -477,6 +478,11 @@ fn measure_access(
     shapes: &[LaunchShape],
     fuel: &mut usize,
 ) -> AccessFact {
+    if let Some(reason) = not_measured(eval.arena, raw) {
+        let mut fact = blank(eval.arena, raw);
+        fact.unknown = Some(reason);
+        return fact;
+    }
     let mut all: Vec<(usize, Vec<Tally>)> = Vec::new();
     for (place, shape) in shapes.iter().enumerate() {
         let tallies = tallies(eval, raw, kernel, shape, fuel);
@@ -542,6 +548,19 @@ fn measure_access(
         fact.confidence = Confidence::Assumed;
     }
     fact
+}
+
+/// Accesses that have no number whatever the lanes do.
+fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
+    if raw.unsized_element {
+        return Some("the type of the element is not seen".to_owned());
+    }
+    if raw.kind == AccessKind::AtomicLoop && arena.deps(raw.offset) & TID == 0 {
+        return Some(
+            "a compare-and-swap loop of all lanes on one address: its requests depend on timing".to_owned(),
+        );
+    }
+    None
 }
 
 fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
@@ -637,7 +656,7 @@ fn assume(
         }
     }
     let deps = arena.deps(raw.offset);
-    if raw.element == "?" || raw.element == "auto" {
+    if raw.element == "?" {
         fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
     }
     if best.data_guard {

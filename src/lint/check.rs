@@ -72,7 +72,11 @@ pub struct Analysis {
 
 /// Reads and executes the whole project, on threads whose stacks suit the executor.
 pub fn analyze(input: &Input) -> Analysis {
-    match rayon::ThreadPoolBuilder::new().stack_size(limits::STACK_BYTES).build() {
+    match rayon::ThreadPoolBuilder::new()
+        .num_threads(rayon::current_num_threads())
+        .stack_size(limits::STACK_BYTES)
+        .build()
+    {
         Ok(pool) => pool.install(|| analyze_here(input)),
         Err(_) => analyze_here(input),
     }

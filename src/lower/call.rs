@@ -465,7 +465,10 @@ impl Exec<'_> {
                     let value = self.named_unknown(param.name.as_str());
                     Some(TemplateValue::Value(Val::Int(value, Ty::INT)))
                 }
-                TemplateParamKind::Type { default: None } | TemplateParamKind::Template => None,
+                TemplateParamKind::Type { default: None } if !param.is_pack => {
+                    Some(TemplateValue::Type(Ty::Unknown(super::types::TEMPLATE_PARAMETER)))
+                }
+                TemplateParamKind::Type { .. } | TemplateParamKind::Template => None,
             };
             if let Some(value) = value {
                 env.args.insert(param.name, value);

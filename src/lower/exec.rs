@@ -42,6 +42,8 @@ pub struct RawAccess {
     pub kind: AccessKind,
     /// Conjuncts of the guard that only switch lanes off: the warp issues the access all the same.
     pub predicated: Vec<ExprId>,
+    /// The element's size is not known: listed, not measured.
+    pub unsized_element: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +270,7 @@ impl<'p> Exec<'p> {
                     exec.statement(init);
                 }
                 let cond = exec.condition(cond);
-                let depth = exec.predicated.len();
+                let (first, depth) = (exec.accesses.len(), exec.predicated.len());
                 if otherwise.is_none() && is_predicated(then) {
                     exec.predicated.extend(exec.arena.conjuncts(cond));
                 }
@@ -281,6 +283,7 @@ impl<'p> Exec<'p> {
                         }
                     },
                 );
+                exec.keep_predicated(first, depth);
                 exec.predicated.truncate(depth);
             }),
             StmtKind::For { init, cond, step, body } => self.scoped(|exec| {
@@ -305,6 +308,17 @@ impl<'p> Exec<'p> {
             }
             StmtKind::Asm(asm) => self.inline_asm(asm, stmt.span),
         }
+    }
+
+    /// A branch that touches global memory is a branch, but for a lone store; one within shared memory is predicated
+    /// (measured on reductions of both kinds).
+    fn keep_predicated(&mut self, first: usize, depth: usize) {
+        let Some(inside) = self.accesses.get_mut(first..) else { return };
+        let lone_store = matches!(inside, [only] if only.operation == Operation::Store);
+        if lone_store || inside.iter().all(|access| access.space == MemorySpace::Shared) {
+            return;
+        }
+        inside.iter_mut().for_each(|access| access.predicated.truncate(depth));
     }
 
     fn nested(&mut self, stmt: &Stmt) {
@@ -640,7 +654,7 @@ impl<'p> Exec<'p> {
             }
             _ => false,
         };
-        let small = |id: ExprId| self.arena.as_const(id).is_some_and(|value| value < 32);
+        let small = |id: ExprId| self.arena.as_const(id).is_some_and(|value| value < 8);
         match (is_argument(x) && small(y), is_argument(y) && small(x)) {
             (true, _) => Some(x),
             (_, true) => Some(y),

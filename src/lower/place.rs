@@ -653,7 +653,8 @@ impl Exec<'_> {
             return None;
         }
         let space = self.bases.get(pointer.base as usize)?.space;
-        let bytes = self.constant_size(&pointer.to)?;
+        let size = self.constant_size(&pointer.to);
+        let bytes = size.unwrap_or(4);
         let width = piece_width(bytes, pointer.to.align());
         let calls = self.frames.iter().filter_map(|frame| frame.call).collect();
         self.accesses.push(RawAccess {
@@ -672,6 +673,7 @@ impl Exec<'_> {
             used: None,
             kind,
             predicated: self.predicated.clone(),
+            unsized_element: size.is_none(),
         });
         Some(self.accesses.len() - 1)
     }

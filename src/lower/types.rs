@@ -76,6 +76,9 @@ impl TemplateEnv {
     }
 }
 
+/// A type parameter of a kernel whose instances are not seen.
+pub const TEMPLATE_PARAMETER: &str = "template parameter";
+
 impl Ty {
     pub const INT: Ty = Ty::Int { size: 4, signed: true };
     pub const UINT: Ty = Ty::Int { size: 4, signed: false };
@@ -86,7 +89,7 @@ impl Ty {
     pub fn align(&self) -> i64 {
         match self {
             Ty::Void | Ty::Bool => 1,
-            // Tried as a 4-byte element; the assumption is printed.
+            // A template parameter that nothing fixes is tried as a 4-byte element; the assumption is printed.
             Ty::Auto | Ty::Unknown(_) => 4,
             Ty::Int { size, .. } | Ty::Float { size } => i64::from(*size),
             Ty::Ptr(_) | Ty::Ref(_) => 8,
@@ -102,8 +105,8 @@ impl Ty {
             Ty::Int { size, .. } | Ty::Float { size } => Some(i64::from(*size)),
             Ty::Ptr(_) | Ty::Ref(_) => Some(8),
             Ty::Struct(of) => of.size,
-            Ty::Auto | Ty::Unknown(_) => Some(4),
-            Ty::Void | Ty::Array(..) => None,
+            Ty::Unknown(TEMPLATE_PARAMETER) => Some(4),
+            Ty::Void | Ty::Array(..) | Ty::Auto | Ty::Unknown(_) => None,
         }
     }
 

@@ -131,7 +131,12 @@ fn slices_compile() {
 
 fn cudalint(args: &[&str]) -> std::process::Output {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cudalint"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("verify").args(args).output().expect("cudalint starts")
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .arg("verify")
+        .args(args)
+        .output()
+        .expect("cudalint starts")
 }
 
 #[test]
