@@ -1,5 +1,7 @@
 #![doc = include_str!("README.md")]
 
+mod fix;
+mod merge;
 mod remedy;
 mod words;
 
@@ -12,7 +14,7 @@ use cudalint::memory::SharedOp;
 use cudalint::memory::shared::{self, Witness};
 use cudalint::source::Span;
 
-use remedy::Remedy;
+use remedy::{Remedies, Remedy};
 
 pub struct BankConflict;
 
@@ -50,32 +52,44 @@ impl Rule for BankConflict {
     }
 
     fn check(&self, cx: &Context, out: &mut Vec<Finding>) {
-        for evidence in decide(cx) {
-            out.push(words::report(&INFO, cx, &evidence));
+        let mut remedies = Remedies::new(cx);
+        for uses in places(cx).values() {
+            if let Some(evidence) = worst(&mut remedies, uses) {
+                let fix = fix::fix(cx, &remedies, &evidence);
+                out.push(Finding { fix, ..words::report(&INFO, cx, &evidence) });
+            }
         }
     }
 }
 
-/// Every shared access that conflicts, once for each place and operation, in the launch where it is worst.
-fn decide<'a>(cx: &Context<'a>) -> Vec<Evidence<'a>> {
-    let mut places: BTreeMap<(Span, Operation), Vec<(&'a KernelFact, &'a AccessFact)>> = BTreeMap::new();
+/// A load, store or atomic of the source in every launch and call.
+type Places<'a> = BTreeMap<(Span, Operation), Vec<(&'a KernelFact, usize)>>;
+
+fn places<'a>(cx: &Context<'a>) -> Places<'a> {
+    let mut places = Places::new();
     for kernel in cx.kernels {
-        for access in kernel.accesses.iter().filter(|access| access.space == MemorySpace::Shared) {
-            places.entry((access.span, access.operation)).or_default().push((kernel, access));
+        for (at, access) in kernel.accesses.iter().enumerate() {
+            if access.space == MemorySpace::Shared {
+                places.entry((access.span, access.operation)).or_default().push((kernel, at));
+            }
         }
     }
-    places.values().filter_map(|uses| worst(cx, uses)).collect()
+    places
 }
 
-fn worst<'a>(cx: &Context<'a>, uses: &[(&'a KernelFact, &'a AccessFact)]) -> Option<Evidence<'a>> {
-    let measured = uses.iter().filter_map(|&(kernel, access)| {
-        let request = access.request.as_ref().filter(|_| !access.irregular)?;
-        Some((kernel, access, request))
+/// The launch and call in which an access conflicts most.
+fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> Option<Evidence<'a>> {
+    let measured = uses.iter().filter_map(|&(kernel, at)| {
+        let access = kernel.accesses.get(at).filter(|access| !access.irregular)?;
+        Some((kernel, at, access, access.request.as_ref()?))
     });
-    let conflicting: Vec<_> = measured.clone().filter(|(.., request)| conflicts(request)).collect();
+    let conflicting: Vec<_> = measured
+        .clone()
+        .filter(|&(kernel, at, _, request)| conflicts(request) && !merge::avoids_conflict(kernel, at))
+        .collect();
     // The first of equals, so that launches are reported in the order of the source.
-    let &(kernel, access, request) =
-        conflicting.iter().rev().max_by(|a, b| excess(a.2).total_cmp(&excess(b.2)))?;
+    let &(kernel, _, access, request) =
+        conflicting.iter().rev().max_by(|a, b| excess(a.3).total_cmp(&excess(b.3)))?;
     let base = kernel.bases.get(access.base)?;
     Some(Evidence {
         kernel,
@@ -85,7 +99,7 @@ fn worst<'a>(cx: &Context<'a>, uses: &[(&'a KernelFact, &'a AccessFact)]) -> Opt
         witness: shared::witness(&request.worst_lanes, width(access), operation(access)),
         measured: measured.count(),
         conflicting: conflicting.len(),
-        remedy: remedy::find(cx, kernel, access, base),
+        remedy: remedies.of(kernel, base),
     })
 }
 
@@ -94,7 +108,13 @@ fn excess(request: &RequestFact) -> f64 {
 }
 
 fn conflicts(request: &RequestFact) -> bool {
-    excess(request) >= LEAST_EXCESS && excess(request) >= LEAST_SHARE * request.units
+    is_conflict(request.units, request.ideal)
+}
+
+/// Whether wavefronts per request are so many above the ideal that they are reported.
+fn is_conflict(units: f64, ideal: f64) -> bool {
+    let excess = units - ideal;
+    excess >= LEAST_EXCESS && excess >= LEAST_SHARE * units
 }
 
 fn width(access: &AccessFact) -> u32 {

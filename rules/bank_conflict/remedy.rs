@@ -1,14 +1,15 @@
 //! What would take the conflicts of an array away, simulated over every access to it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact};
+use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact, MemorySpace, Operation};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::{self, AccessUse, ArrayUse, IndexRequest, Layout};
 use cudalint::memory::{Lanes, Tally};
 use cudalint::source::Span;
 
 /// The answer for one array.
+#[derive(Clone)]
 pub enum Remedy {
     /// Another layout is better in total and worse for no access.
     Layout(Better),
@@ -19,20 +20,19 @@ pub enum Remedy {
 }
 
 /// A layout that helps.
+#[derive(Clone)]
 pub struct Better {
     pub layout: Layout,
     /// The extents it was simulated for: those of the declaration, or rows seen in a flat array.
     pub extents: Vec<u64>,
     /// The rows are not in the declaration.
     pub is_flat: bool,
-    /// Wavefronts per request of the access under report.
-    pub after: f64,
+    /// What each access of the source then takes.
+    pub after: BTreeMap<(Span, Operation), Tally>,
     /// Wavefronts over all simulated requests of the array.
     pub total_before: u64,
     pub total_after: u64,
     pub extra_bytes: u64,
-    /// Accesses of the source that were simulated.
-    pub accesses: usize,
 }
 
 /// Accesses to one array of one shape.
@@ -42,12 +42,55 @@ struct Uses<'a> {
     uses: Vec<AccessUse>,
 }
 
-/// Finds the best layout of the array that `access` is to, over every launch of every kernel that uses it.
-pub fn find(cx: &Context, kernel: &KernelFact, access: &AccessFact, base: &BaseFact) -> Remedy {
+/// The arrays of a project with the accesses to them, and the layouts found so far.
+#[derive(Default)]
+pub struct Remedies<'a> {
+    accesses: BTreeMap<ArrayKey, Vec<(&'a BaseFact, &'a AccessFact)>>,
+    found: BTreeMap<(ArrayKey, Vec<u64>), Remedy>,
+}
+
+/// A declaration; without one, a name in a kernel.
+type ArrayKey = (Span, String);
+
+fn key(kernel: &KernelFact, base: &BaseFact) -> ArrayKey {
+    (base.declaration.unwrap_or(kernel.span), base.name.clone())
+}
+
+impl<'a> Remedies<'a> {
+    pub fn new(cx: &Context<'a>) -> Remedies<'a> {
+        let mut remedies = Remedies::default();
+        for kernel in cx.kernels {
+            for fact in kernel.accesses.iter().filter(|fact| fact.space == MemorySpace::Shared) {
+                if let Some(base) = kernel.bases.get(fact.base) {
+                    remedies.accesses.entry(key(kernel, base)).or_default().push((base, fact));
+                }
+            }
+        }
+        remedies
+    }
+
+    /// Every access to the array, in all launches of all kernels.
+    pub fn accesses_to(&self, kernel: &KernelFact, base: &BaseFact) -> &[(&'a BaseFact, &'a AccessFact)] {
+        self.accesses.get(&key(kernel, base)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The best layout of an array, over every launch of every kernel that uses it.
+    pub fn of(&mut self, kernel: &KernelFact, base: &BaseFact) -> Remedy {
+        let key = (key(kernel, base), base.extents.clone());
+        if let Some(known) = self.found.get(&key) {
+            return known.clone();
+        }
+        let remedy = find(self.accesses_to(kernel, base), base);
+        self.found.insert(key, remedy.clone());
+        remedy
+    }
+}
+
+fn find(accesses: &[(&BaseFact, &AccessFact)], base: &BaseFact) -> Remedy {
     let unsized_elements = Remedy::NotSimulated("the size of its elements is not known");
     let Some(array_here) = array(base) else { return unsized_elements };
     let mut groups: Vec<Uses> = Vec::new();
-    for (other, fact) in accesses_to(cx, kernel, base) {
+    for (other, fact) in accesses {
         let Some(array) = array(other) else { return unsized_elements };
         let Some(request) = &fact.request else {
             return Remedy::NotSimulated("some accesses to it are not known");
@@ -69,36 +112,12 @@ pub fn find(cx: &Context, kernel: &KernelFact, access: &AccessFact, base: &BaseF
         groups.into_iter().partition(|uses| uses.array == array_here);
     let Some(here) = here.first() else { return Remedy::NothingHelps };
     if here.array.extents.len() < 2 {
-        return flat(here, access, others.is_empty());
+        return flat(here, others.is_empty());
     }
-    match better(here, access, false) {
+    match better(here, false) {
         Some(better) if others.iter().all(|other| suits(other, better.layout)) => Remedy::Layout(better),
         Some(_) | None => Remedy::NothingHelps,
     }
-}
-
-/// Every access to the array declared where `base` is, in all launches; without a declaration, those of this kernel.
-fn accesses_to<'a>(
-    cx: &Context<'a>,
-    kernel: &'a KernelFact,
-    base: &'a BaseFact,
-) -> Vec<(&'a BaseFact, &'a AccessFact)> {
-    let same = |of: &KernelFact, other: &BaseFact| {
-        other.space == base.space
-            && match base.declaration {
-                Some(_) => other.declaration == base.declaration,
-                None => of.span == kernel.span && other.name == base.name,
-            }
-    };
-    let mut found = Vec::new();
-    for of in cx.kernels {
-        for fact in &of.accesses {
-            if let Some(other) = of.bases.get(fact.base).filter(|other| same(of, other)) {
-                found.push((other, fact));
-            }
-        }
-    }
-    found
 }
 
 fn array(base: &BaseFact) -> Option<ArrayUse> {
@@ -120,7 +139,7 @@ fn flat_request(lanes: &Lanes, element_bytes: u32) -> Option<IndexRequest> {
 }
 
 /// The best layout for one shape of the array; `None` if none is better.
-fn better(uses: &Uses, access: &AccessFact, is_flat: bool) -> Option<Better> {
+fn better(uses: &Uses, is_flat: bool) -> Option<Better> {
     let (layout, total_before, total_after, extra_bytes) = match layout::search(&uses.array, &uses.uses) {
         layout::Remedy::Pad { elements, total_before, total_after, extra_bytes } => {
             (Layout::Pad { elements }, total_before, total_after, extra_bytes)
@@ -131,23 +150,12 @@ fn better(uses: &Uses, access: &AccessFact, is_flat: bool) -> Option<Better> {
         layout::Remedy::None => return None,
     };
     let tallies = layout::simulate(&uses.array, &uses.uses, layout)?;
-    let mut of_access = Tally::default();
+    let mut after: BTreeMap<(Span, Operation), Tally> = BTreeMap::new();
     for (fact, tally) in uses.facts.iter().zip(&tallies) {
-        if fact.span == access.span && fact.operation == access.operation {
-            of_access += *tally;
-        }
+        *after.entry((fact.span, fact.operation)).or_default() += *tally;
     }
-    let places: BTreeSet<(Span, _)> = uses.facts.iter().map(|fact| (fact.span, fact.operation)).collect();
-    Some(Better {
-        layout,
-        extents: uses.array.extents.clone(),
-        is_flat,
-        after: of_access.mean_units()?,
-        total_before,
-        total_after,
-        extra_bytes,
-        accesses: places.len(),
-    })
+    let extents = uses.array.extents.clone();
+    Some(Better { layout, extents, is_flat, after, total_before, total_after, extra_bytes })
 }
 
 /// Whether a layout found for one instantiation makes no access of another one worse.
@@ -162,39 +170,38 @@ fn suits(uses: &Uses, layout: Layout) -> bool {
     }
 }
 
-/// A flat array whose conflicting index has rows in it: `s[tid * 32 + k]`, or every 32 elements for trees.
-fn flat(uses: &Uses, access: &AccessFact, is_only: bool) -> Remedy {
+/// A flat array whose indices have rows in them: `s[tid * 32 + k]`, or every 128 bytes as for the strides of a tree.
+fn flat(uses: &Uses, is_only: bool) -> Remedy {
     if !is_only {
         return Remedy::NotSimulated("it has several sizes");
     }
-    let element = i64::from(uses.array.element_bytes.max(1));
-    let strides = access.lane_terms.iter().filter_map(|term| term.coefficient);
-    let mut pitches: Vec<u64> = strides
-        .chain(access.lane_stride)
-        .filter_map(|stride| u64::try_from(stride.0.checked_abs()?.checked_div(element)?).ok())
-        .filter(|pitch| (4..=1024).contains(pitch))
-        .collect();
-    pitches.push(128_u64.checked_div(element.unsigned_abs()).unwrap_or(32).max(4));
-    pitches.sort_unstable();
-    pitches.dedup();
-    let most = uses
-        .uses
-        .iter()
-        .flat_map(|access| &access.requests)
-        .flat_map(|request| request.index.iter().flat_map(|index| index.iter().copied()));
-    let length = most.max().and_then(|most| u64::try_from(most).ok()).unwrap_or(0).saturating_add(1);
-    let length = length.max(uses.array.extents.iter().product());
-    let rows_of = |pitch: u64| Uses {
-        array: ArrayUse {
-            extents: vec![length.div_ceil(pitch.max(1)), pitch],
-            element_bytes: uses.array.element_bytes,
-        },
+    let flat_index = uses.uses.iter().flat_map(|access| &access.requests).flat_map(|request| &request.index);
+    let most = flat_index.flatten().copied().max().and_then(|most| u64::try_from(most).ok());
+    let declared = uses.array.extents.iter().copied().fold(1, u64::saturating_mul);
+    let length = most.unwrap_or(0).saturating_add(1).max(declared);
+    let element_bytes = uses.array.element_bytes;
+    let in_rows = |pitch: u64| Uses {
+        array: ArrayUse { extents: vec![length.div_ceil(pitch.max(1)), pitch], element_bytes },
         facts: uses.facts.clone(),
         uses: uses.uses.clone(),
     };
-    let found = pitches
-        .into_iter()
-        .filter_map(|pitch| better(&rows_of(pitch), access, true))
-        .min_by_key(|better| better.total_after);
-    found.map_or(Remedy::NothingHelps, Remedy::Layout)
+    let found = pitches(uses).into_iter().filter_map(|pitch| better(&in_rows(pitch), true));
+    found.min_by_key(|better| better.total_after).map_or(Remedy::NothingHelps, Remedy::Layout)
+}
+
+/// Row lengths to try, in elements: the distances between lanes that occur, and 128 bytes.
+fn pitches(uses: &Uses) -> Vec<u64> {
+    const MOST: usize = 6;
+    let element = i64::from(uses.array.element_bytes.max(1));
+    let strides = uses.facts.iter().flat_map(|fact| {
+        fact.lane_terms.iter().filter_map(|term| term.coefficient).chain(fact.lane_stride)
+    });
+    let elements = |bytes: i64| u64::try_from(bytes.checked_abs()?.checked_div(element)?).ok();
+    let mut pitches: Vec<u64> = strides.filter_map(|stride| elements(stride.0)).collect();
+    pitches.extend(elements(128));
+    pitches.retain(|pitch| (4..=1024).contains(pitch));
+    pitches.sort_unstable();
+    pitches.dedup();
+    pitches.truncate(MOST);
+    pitches
 }

@@ -3,8 +3,8 @@
 use cudalint::ir::facts::{AccessFact, TrailStep};
 use cudalint::lint::finding::{Finding, Numbers, RuleInfo};
 use cudalint::lint::rule::Context;
-use cudalint::memory::SharedOp;
 use cudalint::memory::layout::Layout;
+use cudalint::memory::{SharedOp, Tally};
 use cudalint::source::Span;
 
 use super::Evidence;
@@ -108,7 +108,7 @@ fn list<'a>(lanes: impl ExactSizeIterator<Item = &'a u32>) -> String {
 fn help(evidence: &Evidence) -> String {
     let array = &evidence.base.name;
     match &evidence.remedy {
-        Remedy::Layout(better) => layout(array, better),
+        Remedy::Layout(better) => layout(array, better, evidence.access),
         Remedy::NothingHelps => format!(
             "no padding or swizzle of `{array}` helps without making another access worse: let neighbouring lanes \
              take neighbouring words"
@@ -120,12 +120,14 @@ fn help(evidence: &Evidence) -> String {
     }
 }
 
-fn layout(array: &str, better: &Better) -> String {
-    let after = number(better.after);
+fn layout(array: &str, better: &Better, access: &AccessFact) -> String {
+    let after = better.after.get(&(access.span, access.operation)).and_then(Tally::mean_units);
+    let after = number(after.unwrap_or(0.0));
+    let after = if after == "1" { "1 wavefront".to_owned() } else { format!("{after} wavefronts") };
     let outcome = format!(
-        "simulated over all {} accesses to `{array}`: {after} wavefronts per request here, {} instead of {} in all, \
-         none worse",
-        better.accesses, better.total_after, better.total_before
+        "simulated over all {} accesses to `{array}`: {after} per request here, {} instead of {} in all, none \
+         worse",
+        better.after.len(), better.total_after, better.total_before
     );
     let columns = better.extents.last().copied().unwrap_or(0);
     match better.layout {

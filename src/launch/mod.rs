@@ -5,5 +5,6 @@
 //! that nothing launches is analysed with its launch bounds, an annotation, the configuration, or hypotheses that fit it.
 
 pub mod kernel;
+pub mod persist;
 pub mod roots;
 pub mod shape;

@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, RuleInfo};
 use crate::ir::facts::KernelFact;
+use crate::launch::persist::PersistFact;
 use crate::lower::project::Project;
 use crate::source::Sources;
 
@@ -18,6 +19,8 @@ pub struct Context<'a> {
     /// Every kernel in every launch, by file and position.
     pub kernels: &'a [KernelFact],
     pub project: &'a Project,
+    /// Host calls that make L2 lines persist, by file and position.
+    pub persisting: &'a [PersistFact],
     /// Report what is eligible, not only what pays.
     pub pedantic: bool,
 }
