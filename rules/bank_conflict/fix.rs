@@ -67,7 +67,10 @@ fn swizzled(cx: &Context, indices: &[Span], swizzle: Swizzle) -> Option<Edit> {
     let row = cx.sources.text(*indices.get(swizzle.dimension)?).trim();
     let span = *indices.last()?;
     let column = cx.sources.text(span);
-    if [row, column].iter().any(|text| text.contains(['=', '(', '"']) || text.contains("++") || text.contains("--")) {
+    if [row, column]
+        .iter()
+        .any(|text| text.contains(['=', '(', '"']) || text.contains("++") || text.contains("--"))
+    {
         return None;
     }
     let row = match swizzle.shift {
@@ -129,7 +132,9 @@ fn indexed_uses(
 fn is_atomic(cx: &Context, lead: Span) -> bool {
     let lead = cx.sources.text(lead).trim_end();
     let name = lead.strip_suffix('&').map(str::trim_end).and_then(|lead| lead.strip_suffix('('));
-    name.is_some_and(|name| name.starts_with("atomic") && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    name.is_some_and(|name| {
+        name.starts_with("atomic") && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    })
 }
 
 /// Not `tile[0][i]` over all rows: rows whose index is a number are left alone.

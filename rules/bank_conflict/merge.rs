@@ -29,11 +29,13 @@ fn with_neighbours(kernel: &KernelFact, at: usize, wide: i64) -> bool {
     let Some(offset) = offset_in(access, wide) else { return false };
     let width = access.width.0.max(1);
     let Some(first) = first_lane(access) else { return false };
-    let mut missing: Vec<i64> = (0..wide / width).map(|part| part * width).filter(|&part| part != offset).collect();
+    let mut missing: Vec<i64> =
+        (0..wide / width).map(|part| part * width).filter(|&part| part != offset).collect();
     let after = kernel.accesses.iter().skip(at + 1).take_while(|other| !ends(access, other));
     let before = kernel.accesses.iter().take(at).rev().take_while(|other| !ends(access, other));
     for other in after.chain(before) {
-        let fits = other.base == access.base && other.operation == access.operation && other.width == access.width;
+        let fits =
+            other.base == access.base && other.operation == access.operation && other.width == access.width;
         let Some(lane) = first_lane(other).filter(|_| fits) else { continue };
         if let Some(part) = offset_in(other, wide)
             && lane - part == first - offset
@@ -72,7 +74,7 @@ fn offset_in(access: &AccessFact, wide: i64) -> Option<i64> {
 fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> bool {
     let width = access.width.0.max(1);
     let parts = usize::try_from(wide / width).unwrap_or(1);
-    if access.iteration_stride.is_none_or(|stride| stride.0.abs() != width) || request.samples.len() < parts {
+    if access.flow.loops.is_empty() || request.samples.len() < parts {
         return false;
     }
     request.samples.chunks_exact(parts).all(|group| {
@@ -80,7 +82,10 @@ fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> boo
         first.iter().all(|(_, address)| address.rem_euclid(wide) == 0)
             && (0i64..).zip(group).all(|(part, lanes)| {
                 lanes.active == first.active
-                    && lanes.iter().zip(first.iter()).all(|((_, here), (_, start))| here - start == part * width)
+                    && lanes
+                        .iter()
+                        .zip(first.iter())
+                        .all(|((_, here), (_, start))| here - start == part * width)
             })
     })
 }

@@ -85,7 +85,9 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
     });
     let conflicting: Vec<_> = measured
         .clone()
-        .filter(|&(kernel, at, _, request)| conflicts(request) && !merge::avoids_conflict(kernel, at))
+        .filter(|&(kernel, at, access, request)| {
+            conflicts(request) && !is_contention(access, request) && !merge::avoids_conflict(kernel, at)
+        })
         .collect();
     // The first of equals, so that launches are reported in the order of the source.
     let &(kernel, _, access, request) =
@@ -115,6 +117,15 @@ fn conflicts(request: &RequestFact) -> bool {
 fn is_conflict(units: f64, ideal: f64) -> bool {
     let excess = units - ideal;
     excess >= LEAST_EXCESS && excess >= LEAST_SHARE * units
+}
+
+/// Whether a compare-and-swap loop only waits for lanes at one address: each of its turns is free of conflicts.
+fn is_contention(access: &AccessFact, request: &RequestFact) -> bool {
+    operation(access) == SharedOp::AtomicLoop
+        && request.samples.iter().all(|lanes| {
+            let turn = shared::wavefronts(lanes, width(access), SharedOp::AtomicIncrement);
+            !is_conflict(f64::from(turn.units), f64::from(turn.ideal))
+        })
 }
 
 fn width(access: &AccessFact) -> u32 {

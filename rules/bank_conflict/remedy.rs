@@ -193,9 +193,10 @@ fn flat(uses: &Uses, is_only: bool) -> Remedy {
 fn pitches(uses: &Uses) -> Vec<u64> {
     const MOST: usize = 6;
     let element = i64::from(uses.array.element_bytes.max(1));
-    let strides = uses.facts.iter().flat_map(|fact| {
-        fact.lane_terms.iter().filter_map(|term| term.coefficient).chain(fact.lane_stride)
-    });
+    let strides = uses
+        .facts
+        .iter()
+        .flat_map(|fact| fact.lane_terms.iter().filter_map(|term| term.coefficient).chain(fact.lane_stride));
     let elements = |bytes: i64| u64::try_from(bytes.checked_abs()?.checked_div(element)?).ok();
     let mut pitches: Vec<u64> = strides.filter_map(|stride| elements(stride.0)).collect();
     pitches.extend(elements(128));

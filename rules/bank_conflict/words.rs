@@ -127,7 +127,9 @@ fn layout(array: &str, better: &Better, access: &AccessFact) -> String {
     let outcome = format!(
         "simulated over all {} accesses to `{array}`: {after} per request here, {} instead of {} in all, none \
          worse",
-        better.after.len(), better.total_after, better.total_before
+        better.after.len(),
+        better.total_after,
+        better.total_before
     );
     let columns = better.extents.last().copied().unwrap_or(0);
     match better.layout {

@@ -1,9 +1,9 @@
 #![doc = include_str!("README.md")]
 
+use cudalint::ir::facts::TrailStep;
 use cudalint::launch::persist::{PersistFact, PersistKind};
 use cudalint::lint::finding::{Category, Finding, Level, Numbers, RuleInfo};
 use cudalint::lint::rule::{Context, Rule};
-use cudalint::ir::facts::TrailStep;
 
 pub struct PersistingL2NotReset;
 
@@ -27,7 +27,10 @@ impl Rule for PersistingL2NotReset {
         for fact in &left {
             // A set-aside whose windows are reported in the same file is the same mistake.
             let is_told = !windows(fact)
-                && left.iter().filter(|other| windows(other)).any(|window| window.span.file == fact.span.file);
+                && left
+                    .iter()
+                    .filter(|other| windows(other))
+                    .any(|window| window.span.file == fact.span.file);
             if !is_told {
                 out.push(report(cx, fact));
             }
@@ -43,14 +46,11 @@ fn report(cx: &Context, fact: &PersistFact) -> Finding {
         PersistKind::SetAside => ("the L2 set-aside", "takes a part of L2"),
     };
     let function = &fact.function;
+    let no_reset = format!("no `cudaCtxResetPersistingL2Cache()` follows `{function}`");
     let message = match (fact.kind, fact.cleared) {
-        (PersistKind::SetAside, _) => {
-            format!("{what} is never given back: 0 resets of persisting L2 lines are reachable after `{function}`")
-        }
-        (_, Some(_)) => format!(
-            "{what} is cleared but its lines stay persisting: 0 resets are reachable after `{function}`"
-        ),
-        (_, None) => format!("{what} leaves its lines persisting: 0 resets are reachable after `{function}`"),
+        (PersistKind::SetAside, _) => format!("{what} is never given back, and {no_reset}"),
+        (_, Some(_)) => format!("{what} is cleared, but its lines stay persisting: {no_reset}"),
+        (_, None) => format!("{what} leaves its lines persisting: {no_reset}"),
     };
     let mut trail = Vec::new();
     if let Some(span) = fact.property {

@@ -133,9 +133,28 @@ pub struct KernelFact {
     /// Other shapes that were tried because no launch is known.
     pub tried: Vec<LaunchShape>,
     pub bases: Vec<BaseFact>,
+    /// In the order in which the kernel executes them.
     pub accesses: Vec<AccessFact>,
+    /// Its parameters, in order.
+    pub params: Vec<ParamFact>,
     /// Budget or syntax that kept parts of the kernel from being analysed.
     pub gaps: Vec<String>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug)]
+pub struct ParamFact {
+    pub name: String,
+    pub name_span: Span,
+    /// From its type to its name.
+    pub span: Span,
+    /// Spelt as a pointer; the rest is of no meaning otherwise.
+    pub is_pointer: bool,
+    /// What it points to is `const`.
+    pub is_const: bool,
+    pub is_restrict: bool,
+    /// Equal for parameters that the launch passes pointers into one buffer.
+    pub buffer: Option<u32>,
 }
 
 /// What accesses go into: a parameter, an array, memory behind a loaded pointer.
@@ -186,6 +205,20 @@ pub struct AccessFact {
     pub field: Option<FieldFact>,
     /// What the instruction is to the banks; `None` outside shared memory.
     pub shared_op: Option<crate::memory::SharedOp>,
+    pub flow: FlowFact,
+}
+
+/// Where an access stands in the flow of its kernel. Numbers have no meaning but equality within one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowFact {
+    /// The loops around it, outermost first.
+    pub loops: Vec<u32>,
+    /// Those of them in which the address stays the same.
+    pub invariant_in: Vec<u32>,
+    /// Equal where the address from the start of the base is the same.
+    pub address: u32,
+    /// Equal where the same lanes are active.
+    pub guard: u32,
 }
 
 /// How an access is made, where that changes its cost or its rules.

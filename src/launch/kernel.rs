@@ -8,13 +8,15 @@ use rustc_hash::FxHashMap;
 use super::shape::{Declared, annotation, hypotheses};
 use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
-use crate::index::expr::{Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN};
+use crate::index::expr::{
+    Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit,
+};
 use crate::index::limits;
 use crate::index::measure::{Measure, Plan, Tally};
-use crate::ir::ast::FunctionDef;
+use crate::ir::ast::{FunctionDef, Type, VarDecl};
 use crate::ir::facts::{
-    AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaneWord, LaunchShape,
-    MemorySpace, Operation, RequestFact, ShapeSource,
+    AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, FlowFact, KernelFact, LaneWord,
+    LaunchShape, MemorySpace, Operation, ParamFact, RequestFact, ShapeSource,
 };
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::project::{Entry, Project};
@@ -33,8 +35,17 @@ struct Executed {
     /// Shapes that are not expressions.
     fixed: Vec<LaunchShape>,
     launch_span: Option<crate::source::Span>,
+    /// The buffer behind each pointer argument.
+    buffers: Vec<Option<u32>>,
     accesses: Vec<RawAccess>,
     gaps: Vec<String>,
+}
+
+fn buffer(arg: &Val) -> Option<u32> {
+    match arg {
+        Val::Ptr(pointer) => Some(pointer.base),
+        _ => None,
+    }
 }
 
 /// Executes kernels in the arena of the host code that launches them.
@@ -98,6 +109,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         if let Some(frame) = exec.frames.last_mut() {
             frame.env = env;
         }
+        let buffers = args.iter().map(buffer).collect();
         bind_parameters(exec, &def, args);
         let fixed = if launch.and_then(|launch| launch.block).is_none() {
             self.fixed_shapes(kernel)
@@ -120,6 +132,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             host_loops: launch.map(|launch| launch.loops.clone()).unwrap_or_default(),
             fixed,
             launch_span: launch.map(|launch| launch.span),
+            buffers,
             accesses,
             gaps,
         });
@@ -299,8 +312,29 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         tried: shapes.collect(),
         bases: base_facts,
         accesses,
+        params: params(kernel),
         gaps: kernel.gaps.clone(),
     }
+}
+
+fn params(kernel: &Executed) -> Vec<ParamFact> {
+    let buffers = kernel.buffers.iter().copied().chain(std::iter::repeat(None));
+    let fact = |(param, buffer): (&VarDecl, Option<u32>)| {
+        let (is_pointer, is_const, restrict) = match &param.ty {
+            Type::Pointer { is_const, restrict, .. } => (true, *is_const, *restrict),
+            _ => (false, false, false),
+        };
+        ParamFact {
+            name: param.name.to_string(),
+            name_span: param.name_span,
+            span: param.span,
+            is_pointer,
+            is_const,
+            is_restrict: restrict || param.storage.restrict,
+            buffer,
+        }
+    };
+    kernel.kernel.item.params.iter().zip(buffers).map(fact).collect()
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
@@ -604,6 +638,19 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
         assumptions: Vec::new(),
         field: None,
         shared_op: (raw.space == MemorySpace::Shared).then(|| shared_op(raw.operation, raw.kind)),
+        flow: flow(arena, raw),
+    }
+}
+
+fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
+    let deps = arena.deps(raw.offset);
+    // Data read in a loop may differ from iteration to iteration.
+    let stays = |id: &&LoopId| deps & (loop_bit(**id) | DATA) == 0;
+    FlowFact {
+        loops: raw.loops.iter().map(|id| id.0).collect(),
+        invariant_in: raw.loops.iter().filter(stays).map(|id| id.0).collect(),
+        address: raw.offset.0,
+        guard: raw.guard.0,
     }
 }
 

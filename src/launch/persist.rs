@@ -112,14 +112,16 @@ impl HostFunction {
 
 fn functions(project: &Project) -> Vec<HostFunction> {
     let units = project.files.iter().map(|file| &file.unit);
-    let all = units.flat_map(|unit| {
-        unit.functions.iter().chain(unit.structs.iter().flat_map(|of| of.methods.iter()))
-    });
+    let all = units
+        .flat_map(|unit| unit.functions.iter().chain(unit.structs.iter().flat_map(|of| of.methods.iter())));
     let mut seen = FxHashSet::default();
     all.filter(|def| def.body.is_some() && !def.qualifiers.kernel)
         .filter(|def| def.qualifiers.host || !def.qualifiers.device)
         .filter(|def| seen.insert(def.span))
-        .map(|def| HostFunction { def: def.clone(), events: Reader::read(def.body.as_deref().unwrap_or(&[])) })
+        .map(|def| HostFunction {
+            def: def.clone(),
+            events: Reader::read(def.body.as_deref().unwrap_or(&[])),
+        })
         .collect()
 }
 
@@ -159,10 +161,9 @@ impl Reader {
                     Some(name) => name.as_str() == "hitProp",
                     None => at == 3,
                 };
-                let persisting = items
-                    .iter()
-                    .enumerate()
-                    .find(|&(at, item)| is_hit((at, item)) && property(&item.1) == Some(Property::Persisting));
+                let persisting = items.iter().enumerate().find(|&(at, item)| {
+                    is_hit((at, item)) && property(&item.1) == Some(Property::Persisting)
+                });
                 if let Some((_, (_, value))) = persisting {
                     self.last = Window { property: Some(value.span), ..Window::default() };
                 }
@@ -192,8 +193,8 @@ impl Reader {
                 window = from.copied().unwrap_or(self.last);
             }
             ("id", _) => {
-                self.is_launch_attribute |= name_of(value)
-                    .is_some_and(|name| WINDOW_ATTRIBUTES.contains(&name.as_str()));
+                self.is_launch_attribute |=
+                    name_of(value).is_some_and(|name| WINDOW_ATTRIBUTES.contains(&name.as_str()));
                 return;
             }
             _ => return,
@@ -217,7 +218,9 @@ impl Reader {
             "cudaStreamSetAttribute" | "cuStreamSetAttribute" if is(1, WINDOW_ATTRIBUTES) => {
                 self.window(PersistKind::StreamWindow, span, args.get(2));
             }
-            "cudaGraphKernelNodeSetAttribute" | "cuGraphKernelNodeSetAttribute" if is(1, WINDOW_ATTRIBUTES) => {
+            "cudaGraphKernelNodeSetAttribute" | "cuGraphKernelNodeSetAttribute"
+                if is(1, WINDOW_ATTRIBUTES) =>
+            {
                 self.window(PersistKind::GraphNodeWindow, span, args.get(2));
             }
             "cudaLaunchKernelEx" | "cudaLaunchKernelExC" | "cuLaunchKernelEx" if self.is_launch_attribute => {
@@ -230,9 +233,9 @@ impl Reader {
                 self.saved.extend(args.first().and_then(root));
             }
             "cudaDeviceSetLimit" | "cuCtxSetLimit" if is(0, LIMITS) => {
-                let is_back = args
-                    .get(1)
-                    .is_some_and(|size| is_zero(size) || root(size).is_some_and(|name| self.saved.contains(&name)));
+                let is_back = args.get(1).is_some_and(|size| {
+                    is_zero(size) || root(size).is_some_and(|name| self.saved.contains(&name))
+                });
                 self.events.push(if is_back {
                     Event::Released { span }
                 } else {
@@ -345,15 +348,18 @@ impl<'a> Graph<'a> {
 
     /// Callers of what frees lines free lines; so do users of a guard whose destructor does.
     fn spread(&mut self, sources: &Sources) {
-        let mut open: Vec<usize> = (0..self.functions.len()).filter(|&at| self.release(at).is_some()).collect();
+        let mut open: Vec<usize> =
+            (0..self.functions.len()).filter(|&at| self.release(at).is_some()).collect();
         while let Some(at) = open.pop() {
             let (Some(function), Some(span)) = (self.functions.get(at), self.release(at)) else { continue };
             let name = function.def.name;
             let callers = self.callers.get(&name).into_iter().flatten().map(|&(caller, _)| caller);
             let mut found: Vec<usize> = callers.collect();
             if let Some(class) = function.def.class.filter(|_| name.as_str().starts_with('~')) {
-                let uses = |of: &HostFunction| of.def.class != Some(class) && says(sources.text(of.def.span), class);
-                found.extend((0..self.functions.len()).filter(|&at| self.functions.get(at).is_some_and(uses)));
+                let uses =
+                    |of: &HostFunction| of.def.class != Some(class) && says(sources.text(of.def.span), class);
+                found
+                    .extend((0..self.functions.len()).filter(|&at| self.functions.get(at).is_some_and(uses)));
             }
             for at in found {
                 if let Some(slot) = self.releases.get_mut(at).filter(|slot| slot.is_none()) {
@@ -416,9 +422,11 @@ impl<'a> Graph<'a> {
     /// Another method of the class frees lines.
     fn in_class(&self, function: &HostFunction) -> Option<Span> {
         let class = function.def.class?;
-        let methods = self.functions.iter().enumerate().filter(|(_, other)| {
-            other.def.class == Some(class) && other.def.name != function.def.name
-        });
+        let methods = self
+            .functions
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.def.class == Some(class) && other.def.name != function.def.name);
         methods.filter_map(|(at, _)| self.release(at)).next()
     }
 }

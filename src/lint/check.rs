@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::index::limits;
 use crate::ir::ast::Gap;
 use crate::ir::facts::KernelFact;
+use crate::launch::persist;
 use crate::launch::roots;
 use crate::launch::shape::Declared;
 use crate::lower::macros::MacroDef;
@@ -114,10 +115,12 @@ fn analyze_here(input: &Input) -> Analysis {
 /// Analyses the project and runs the rules over it.
 pub fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
     let analysis = analyze(input);
+    let persisting = persist::facts(&analysis.project, &input.sources);
     let cx = Context {
         sources: &input.sources,
         kernels: &analysis.kernels,
         project: &analysis.project,
+        persisting: &persisting,
         pedantic: input.settings.pedantic,
     };
     let mut findings = Vec::new();
