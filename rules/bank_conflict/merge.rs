@@ -16,8 +16,7 @@ pub fn avoids_conflict(kernel: &KernelFact, at: usize) -> bool {
         return false;
     }
     [16, 8].into_iter().any(|wide| {
-        let parts = wide / access.width.0.max(1);
-        parts > 1
+        wide > access.width.0
             && (with_neighbours(kernel, at, wide) || over_iterations(request, access, wide))
             && is_free(access, request, wide)
     })
@@ -70,24 +69,22 @@ fn offset_in(access: &AccessFact, wide: i64) -> Option<i64> {
     offsets.all(|offset| offset == first).then_some(first)
 }
 
-/// Whether consecutive iterations take the parts of an aligned piece of `wide` bytes in turn.
+/// Whether the iterations of a loop walk through aligned pieces of `wide` bytes part by part, in every warp.
 fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> bool {
     let width = access.width.0.max(1);
-    let parts = usize::try_from(wide / width).unwrap_or(1);
-    if access.flow.loops.is_empty() || request.samples.len() < parts {
-        return false;
-    }
-    request.samples.chunks_exact(parts).all(|group| {
-        let Some(first) = group.first() else { return false };
-        first.iter().all(|(_, address)| address.rem_euclid(wide) == 0)
-            && (0i64..).zip(group).all(|(part, lanes)| {
-                lanes.active == first.active
-                    && lanes
-                        .iter()
-                        .zip(first.iter())
-                        .all(|((_, here), (_, start))| here - start == part * width)
-            })
-    })
+    let next = |before: &Lanes, lanes: &Lanes| {
+        let mut steps = lanes.iter().zip(before.iter()).map(|((_, here), (_, there))| here - there);
+        lanes.active == before.active && steps.all(|step| step == width)
+    };
+    let walks: Vec<&[Lanes]> = request.samples.chunk_by(next).collect();
+    !access.flow.loops.is_empty()
+        && walks.iter().all(|walk| {
+            let starts_aligned =
+                |lanes: &Lanes| lanes.iter().all(|(_, address)| address.rem_euclid(wide) == 0);
+            // The samples may end within a walk.
+            let is_last = walks.last().is_some_and(|last| std::ptr::eq(*last, *walk));
+            (walk.len() > 1 || is_last) && walk.first().is_some_and(starts_aligned)
+        })
 }
 
 /// Whether the wide access costs what its bytes need, up to the rule's threshold.
