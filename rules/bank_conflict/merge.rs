@@ -1,6 +1,6 @@
 //! What the compiler merges is judged as what it becomes.
 //!
-//! nvcc moves neighbouring elements of a static array by one instruction where index and alignment allow it: `s[2 * t]`
+//! nvcc moves neighbouring elements by one instruction where index and alignment allow it: `s[2 * t]`
 //! and `s[2 * t + 1]` become one load of 8 bytes, an unrolled `s[4 * t + k]` one of 16. Each alone is a 2-way, 4-way
 //! conflict; the wide one has none. Measured with nvcc 13 for sm_90.
 
@@ -11,8 +11,7 @@ use cudalint::memory::{Lanes, Tally, shared};
 pub fn avoids_conflict(kernel: &KernelFact, at: usize) -> bool {
     let Some(access) = kernel.accesses.get(at) else { return false };
     let Some(request) = access.request.as_ref() else { return false };
-    let in_static_array = kernel.bases.get(access.base).is_some_and(|base| !base.extents.is_empty());
-    if !in_static_array || access.operation == Operation::Atomic || access.path != AccessPath::Plain {
+    if access.operation == Operation::Atomic || access.path != AccessPath::Plain {
         return false;
     }
     [16, 8].into_iter().any(|wide| {
@@ -69,7 +68,7 @@ fn offset_in(access: &AccessFact, wide: i64) -> Option<i64> {
     offsets.all(|offset| offset == first).then_some(first)
 }
 
-/// Whether the iterations of a loop walk through aligned pieces of `wide` bytes part by part, in every warp.
+/// Whether the loads of a loop's iterations walk through aligned pieces of `wide` bytes part by part, in every warp.
 fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> bool {
     let width = access.width.0.max(1);
     let next = |before: &Lanes, lanes: &Lanes| {
@@ -77,7 +76,8 @@ fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> boo
         lanes.active == before.active && steps.all(|step| step == width)
     };
     let walks: Vec<&[Lanes]> = request.samples.chunk_by(next).collect();
-    !access.flow.loops.is_empty()
+    access.operation == Operation::Load
+        && !access.flow.loops.is_empty()
         && walks.iter().all(|walk| {
             let starts_aligned =
                 |lanes: &Lanes| lanes.iter().all(|(_, address)| address.rem_euclid(wide) == 0);

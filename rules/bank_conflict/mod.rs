@@ -119,12 +119,18 @@ fn is_conflict(units: f64, ideal: f64) -> bool {
     excess >= LEAST_EXCESS && excess >= LEAST_SHARE * units
 }
 
-/// Whether a compare-and-swap loop only waits for lanes at one address: each of its turns is free of conflicts.
+/// Whether lanes only meet at one address. A compare-and-swap loop serves them in turns, each free of conflicts; and
+/// where data decide which lanes there are, it is as good as one.
 fn is_contention(access: &AccessFact, request: &RequestFact) -> bool {
-    operation(access) == SharedOp::AtomicLoop
+    let in_doubt = match operation(access) {
+        SharedOp::AtomicLoop => true,
+        SharedOp::Atomic | SharedOp::AtomicCas => access.flow.guarded_by_data,
+        SharedOp::Load | SharedOp::Store | SharedOp::AtomicIncrement | SharedOp::Matrix(_) => false,
+    };
+    in_doubt
         && request.samples.iter().all(|lanes| {
-            let turn = shared::wavefronts(lanes, width(access), SharedOp::AtomicIncrement);
-            !is_conflict(f64::from(turn.units), f64::from(turn.ideal))
+            let words = shared::wavefronts(lanes, width(access), SharedOp::AtomicIncrement);
+            !is_conflict(f64::from(words.units), f64::from(words.ideal))
         })
 }
 

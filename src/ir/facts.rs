@@ -219,6 +219,8 @@ pub struct FlowFact {
     pub address: u32,
     /// Equal where the same lanes are active.
     pub guard: u32,
+    /// Data decide which lanes are active.
+    pub guarded_by_data: bool,
 }
 
 /// How an access is made, where that changes its cost or its rules.

@@ -651,6 +651,7 @@ fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
         invariant_in: raw.loops.iter().filter(stays).map(|id| id.0).collect(),
         address: raw.offset.0,
         guard: raw.guard.0,
+        guarded_by_data: arena.deps(raw.guard) & DATA != 0,
     }
 }
 
