@@ -312,8 +312,18 @@ pub struct VerifyArgs {
     /// How many kernels run at once; more than one disturbs their times
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
+    /// A text for people, versioned JSON, or the findings as SARIF with what was measured
     #[arg(long, value_enum, default_value_t)]
-    pub output_format: ListFormat,
+    pub output_format: VerifyFormat,
+}
+
+#[cfg(feature = "verify")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum VerifyFormat {
+    #[default]
+    Text,
+    Json,
+    Sarif,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -8,16 +8,17 @@ use std::time::Duration;
 use super::super::ir::facts::KernelFact;
 use super::super::lint::check::{Analysis, analyze};
 use super::super::lint::finding::Finding;
+use super::super::report;
 use super::super::source::Sources;
 use super::super::verify::job::{Arg, Job, Run};
 use super::super::verify::plan::{Given, Planner, SIZES};
 use super::super::verify::report::{KernelReport, Report};
 use super::super::verify::{self, Launcher, compare};
 use super::Engine;
-use super::analysis;
-use super::args::{ListFormat, VerifyArgs};
+use super::analysis::{self, Outcome};
+use super::args::{VerifyArgs, VerifyFormat};
 use super::failure::Failure;
-use super::project;
+use super::project::{self, Project};
 use super::settings::Configs;
 use super::shell::Shell;
 
@@ -40,7 +41,7 @@ pub fn run(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<
             return Err(Failure::Usage(format!("this machine cannot run kernels\n{availability}")));
         }
     }
-    let planned = plan(args, engine, shell)?;
+    let (planned, project, outcome) = plan(args, engine, shell)?;
     if args.dry_run {
         return show(&planned, shell);
     }
@@ -49,10 +50,11 @@ pub fn run(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<
         Launcher { timeout: Duration::from_secs_f64(args.timeout.clamp(0.1, 86_400.0)), ..launcher };
     keep(args, &planned)?;
     let runs = run_all(&planned, &launcher, args.jobs.max(1), shell);
-    let report = report(planned, runs);
+    let report = collected(planned, runs);
     let text = match args.output_format {
-        ListFormat::Text => report.text(),
-        ListFormat::Json => report.json(),
+        VerifyFormat::Text => report.text(),
+        VerifyFormat::Json => report.json(),
+        VerifyFormat::Sarif => report.sarif(&log(&project, &outcome, shell)),
     };
     shell.stdout.write_all(text.as_bytes())?;
     shell.stdout.flush()?;
@@ -62,11 +64,15 @@ pub fn run(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<
 }
 
 /// The jobs of the project, in the order of files and kernels.
-fn plan(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<Vec<Planned>, Failure> {
+fn plan(
+    args: &VerifyArgs,
+    engine: &Engine,
+    shell: &mut Shell<'_>,
+) -> Result<(Vec<Planned>, Project, Outcome), Failure> {
     let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
     let mut project = project::load(shell, &args.project, &mut configs)?;
     let mut planned = Vec::new();
-    let findings = if args.all { Vec::new() } else { analysis::run(engine, &mut project).findings };
+    let outcome = if args.all { Outcome::default() } else { analysis::run(engine, &mut project) };
     for (settings, checked) in analysis::groups(&project) {
         let input = analysis::input(&mut project, settings, checked);
         let known = analyze(&input);
@@ -83,13 +89,29 @@ fn plan(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<Vec
             let checked = input.checked.binary_search(&kernel.name_span.file).is_ok();
             let named = args.kernel.as_ref().is_none_or(|name| plain(&kernel.name) == plain(name));
             if checked && named {
-                planned.extend(plan_kernel(args, &planner, &input.sources, kernel, &findings));
+                planned.extend(plan_kernel(args, &planner, &input.sources, kernel, &outcome.findings));
             }
         }
         drop(planner);
         project.sources = input.sources;
     }
-    Ok(planned)
+    Ok((planned, project, outcome))
+}
+
+/// The findings as `check` writes them in SARIF.
+fn log(project: &Project, outcome: &Outcome, shell: &Shell<'_>) -> String {
+    report::sarif::render(&report::Report {
+        sources: &project.sources,
+        findings: &outcome.findings,
+        suppressed: &[],
+        gaps: &outcome.gaps,
+        rules: &outcome.rules,
+        precision: &[],
+        working_dir: &shell.cwd,
+        root: &project.root,
+        summary: report::Summary::default(),
+        category: None,
+    })
 }
 
 fn plain(kernel: &str) -> &str {
@@ -232,7 +254,7 @@ fn run_one(plan: &Planned, launcher: &Launcher) -> Run {
     run
 }
 
-fn report(planned: Vec<Planned>, runs: Vec<Option<Run>>) -> Report {
+fn collected(planned: Vec<Planned>, runs: Vec<Option<Run>>) -> Report {
     let device = runs.iter().flatten().find_map(|run| run.device.clone());
     let kernels = planned.into_iter().zip(runs).map(|(plan, run)| {
         let report = match (&plan.job, run) {

@@ -107,7 +107,7 @@ fn is_at(measured: &Measured, prediction: &Prediction) -> bool {
 }
 
 /// Equal, or one ends with the other's whole path: the line table may hold an absolute path.
-fn same_file(a: &str, b: &str) -> bool {
+pub(super) fn same_file(a: &str, b: &str) -> bool {
     let parts = |path: &str| -> Vec<String> {
         let parts = path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".");
         parts.rev().map(str::to_owned).collect()

@@ -109,6 +109,44 @@ impl Report {
         text
     }
 
+    /// A SARIF log of findings with `properties.verification` at each result that was confronted with the device: matched
+    /// by rule, file and line. A log that is not readable is returned as it is.
+    pub fn sarif(&self, log: &str) -> String {
+        let Ok(mut log) = serde_json::from_str::<serde_json::Value>(log) else { return log.to_owned() };
+        let runs = log.get_mut("runs").and_then(|runs| runs.as_array_mut());
+        let results = runs.into_iter().flatten().filter_map(|run| run.get_mut("results")?.as_array_mut());
+        for result in results.flatten() {
+            if let Some(verification) = self.verification(result)
+                && let Ok(verification) = serde_json::to_value(verification)
+                && let Some(result) = result.as_object_mut()
+                && let Some(properties) =
+                    result.entry("properties").or_insert_with(|| serde_json::json!({})).as_object_mut()
+            {
+                properties.insert("verification".to_owned(), verification);
+            }
+        }
+        let mut text = serde_json::to_string_pretty(&log).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    fn verification(&self, result: &serde_json::Value) -> Option<&Verification> {
+        let rule = result.get("ruleId")?.as_str()?;
+        let place = result.pointer("/locations/0/physicalLocation")?;
+        let path = place.pointer("/artifactLocation/uri")?.as_str()?;
+        let line = place.pointer("/region/startLine")?.as_u64()?;
+        let accesses = self.kernels.iter().flat_map(|kernel| &kernel.accesses);
+        let mut here = accesses.filter(|access| {
+            u64::from(access.line) == line
+                && access.rules.iter().any(|name| name == rule)
+                && super::compare::same_file(&access.path, path)
+        });
+        let first = here.next()?;
+        // A finding that several launches share is refuted where one refutes it.
+        let refuted = here.find(|access| access.verification.status == Status::Refuted);
+        Some(&refuted.unwrap_or(first).verification)
+    }
+
     /// A paragraph per kernel, the counts last.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -157,5 +195,46 @@ impl KernelReport {
             writeln!(out, "  fix: {note}")?;
         }
         writeln!(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare;
+    use super::super::job::{Direction, Prediction, Space};
+    use super::*;
+
+    #[test]
+    fn sarif_results_get_what_was_measured() {
+        let prediction = Prediction {
+            id: 0,
+            file: "src/a.cu".to_owned(),
+            line: 7,
+            end_line: 7,
+            column: None,
+            expression: None,
+            space: Space::Global,
+            operation: Direction::Load,
+            access_bytes: 4,
+            sectors: Some(32.0),
+            ideal_sectors: Some(4.0),
+            wavefronts: None,
+            ideal_wavefronts: None,
+            assumed: None,
+        };
+        let job = Job { predictions: vec![prediction], ..Job::default() };
+        let run = Run { failure: Some("no device".to_owned()), ..Run::default() };
+        let rules = |_| vec!["uncoalesced-access".to_owned()];
+        let kernel = KernelReport::of(&job, &run, compare::compare(&job, &run), &rules);
+        let report = Report::new(None, vec![kernel]);
+        let place =
+            r#"{"physicalLocation":{"artifactLocation":{"uri":"src/a.cu"},"region":{"startLine":7}}}"#;
+        let log = format!(
+            r#"{{"runs":[{{"results":[{{"ruleId":"uncoalesced-access","locations":[{place}]}}]}}]}}"#
+        );
+        let log: serde_json::Value = serde_json::from_str(&report.sarif(&log)).expect("JSON");
+        let found = log.pointer("/runs/0/results/0/properties/verification/status");
+        assert_eq!(found.and_then(|status| status.as_str()), Some("not-run"));
+        assert_eq!(report.sarif("no log"), "no log");
     }
 }
