@@ -12,6 +12,10 @@ pub mod missing_restrict;
 
 pub mod persisting_l2_not_reset;
 
+pub mod misaligned_access;
+
+pub mod irregular_access;
+
 /// Every rule, in the order of the table in the README.
 pub static ALL: &[&dyn Rule] = &[
     &uncoalesced_access::UncoalescedAccess,
@@ -19,4 +23,6 @@ pub static ALL: &[&dyn Rule] = &[
     &bank_conflict::BankConflict,
     &missing_restrict::MissingRestrict,
     &persisting_l2_not_reset::PersistingL2NotReset,
+    &misaligned_access::MisalignedAccess,
+    &irregular_access::IrregularAccess,
 ];

@@ -48,7 +48,6 @@ impl Cause {
         let step = access.lane_stride.map(|stride| stride.0.abs()).filter(|_| known);
         if step.is_none_or(|step| step > width)
             && access.iteration_stride.is_some_and(|stride| stride.0.abs() == width)
-            && access.is_affine
         {
             let text = lane_word(access).map(|word| word.text.clone()).unwrap_or_default();
             return Cause::Chunk { stride: step.map(|step| step / width), text };

@@ -1,6 +1,6 @@
 //! The affine view: what an address depends on, in words.
 
-use super::expr::{Arena, Axis, ExprId, Node, Symbol, TID, UNKNOWN};
+use super::expr::{Arena, Axis, DATA, Deps, ExprId, Node, Symbol, TID, UNKNOWN, loop_bit};
 
 /// The part of an address that multiplies one axis of `threadIdx`.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,14 +14,24 @@ pub struct LaneTerm {
 
 /// The lane terms of a sum, or `None` where `threadIdx` is inside `/ % & ^`, a ternary or a product with itself.
 pub fn lane_terms(arena: &Arena, address: ExprId) -> Option<Vec<LaneTerm>> {
+    let mut out = Vec::new();
+    collect(arena, 1, address, 0, &mut out)?;
+    Some(out)
+}
+
+/// Adds the lane terms of `scale · address`.
+fn collect(arena: &Arena, scale: i64, address: ExprId, depth: u32, out: &mut Vec<LaneTerm>) -> Option<()> {
+    if depth > 8 {
+        return None;
+    }
     let whole = [(1, address)];
     let terms = match arena.node(address) {
         Node::Sum { terms, .. } => &terms[..],
         _ => &whole[..],
     };
-    let mut out = Vec::new();
     for &(coefficient, factor) in terms {
-        if arena.deps(factor) & TID == 0 {
+        let coefficient = coefficient.wrapping_mul(scale);
+        if own_deps(arena, factor) & TID == 0 {
             continue;
         }
         match arena.node(factor) {
@@ -30,24 +40,65 @@ pub fn lane_terms(arena: &Arena, address: ExprId) -> Option<Vec<LaneTerm>> {
                 coefficient: Some(coefficient),
                 text: coefficient.to_string(),
             }),
-            Node::Product(factors) => {
-                let varying: Vec<_> = factors.iter().filter(|&&id| arena.deps(id) & TID != 0).collect();
-                let [only] = varying.as_slice() else { return None };
-                let only = **only;
-                let Node::Symbol(Symbol::ThreadIdx(axis)) = arena.node(only) else { return None };
-                let rest: Vec<_> = factors
-                    .iter()
-                    .filter(|&&id| id != only)
-                    .map(|&id| arena.display(id).to_string())
-                    .collect();
-                let rest = rest.join("·");
-                let text = if coefficient == 1 { rest } else { format!("{coefficient}·{rest}") };
-                out.push(LaneTerm { axis: *axis, coefficient: None, text });
+            // A counter differs between lanes as its start does.
+            Node::Symbol(Symbol::LoopVar(..)) => {
+                collect(arena, coefficient, start_of(arena, factor)?, depth + 1, out)?;
             }
+            Node::Product(factors) => out.push(product_term(arena, coefficient, factors)?),
             _ => return None,
         }
     }
-    Some(out)
+    Some(())
+}
+
+fn product_term(arena: &Arena, coefficient: i64, factors: &[ExprId]) -> Option<LaneTerm> {
+    let varying: Vec<_> = factors.iter().filter(|&&id| own_deps(arena, id) & TID != 0).collect();
+    let [only] = varying.as_slice() else { return None };
+    let only = **only;
+    let Node::Symbol(Symbol::ThreadIdx(axis)) = arena.node(only) else { return None };
+    let rest: Vec<_> =
+        factors.iter().filter(|&&id| id != only).map(|&id| arena.display(id).to_string()).collect();
+    let rest = rest.join("·");
+    let text = if coefficient == 1 { rest } else { format!("{coefficient}·{rest}") };
+    Some(LaneTerm { axis: *axis, coefficient: None, text })
+}
+
+/// Where a loop variable starts, if all lanes step alike.
+fn start_of(arena: &Arena, variable: ExprId) -> Option<ExprId> {
+    let Node::Symbol(Symbol::LoopVar(of, var)) = arena.node(variable) else { return None };
+    let var = arena.loops.get(of.0 as usize)?.vars.get(*var as usize)?;
+    let Node::Sum { terms, .. } = arena.node(var.next) else { return None };
+    let (same, steps): (Vec<_>, Vec<_>) = terms.iter().partition(|(_, id)| *id == variable);
+    let alike = steps.iter().all(|(_, id)| own_deps(arena, *id) & TID == 0);
+    (matches!(same[..], [(1, _)]) && alike).then_some(var.init)
+}
+
+/// What a value itself depends on. [`Arena::deps`] gives every variable of a loop what any of them depends on.
+pub fn own_deps(arena: &Arena, root: ExprId) -> Deps {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut stack = vec![root];
+    let mut deps = 0;
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Symbol(Symbol::LoopVar(of, var)) => {
+                deps |= loop_bit(*of);
+                match arena.loops.get(of.0 as usize).and_then(|of| of.vars.get(*var as usize)) {
+                    Some(var) => stack.extend([var.init, var.next]),
+                    None => deps |= arena.deps(id),
+                }
+            }
+            Node::Symbol(_) | Node::Final { .. } => deps |= arena.deps(id),
+            Node::Load { .. } | Node::Opaque { .. } => {
+                deps |= DATA;
+                stack.extend(arena.children(id));
+            }
+            _ => stack.extend(arena.children(id)),
+        }
+    }
+    deps
 }
 
 /// Do the differences between lanes, and the place within a 128-byte line, depend on no unknown?

@@ -703,7 +703,7 @@ fn assume(
             roots.extend(of.vars.iter().map(|var| var.init));
         }
     }
-    let deps = arena.deps(raw.offset);
+    let deps = affine::own_deps(arena, raw.offset);
     if raw.element == "?" {
         fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
     }
