@@ -1,6 +1,6 @@
 #![doc = include_str!("README.md")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cudalint::ir::facts::{AccessFact, AccessPath, KernelFact, MemorySpace, Operation, ParamFact, TrailStep};
 use cudalint::lint::finding::{Applicability, Category, Finding, Fix, Level, Numbers, RuleInfo};
@@ -17,6 +17,9 @@ static INFO: RuleInfo = RuleInfo {
     since: "0.1.0",
     doc: include_str!("README.md"),
 };
+
+/// Loads repeated once, from which on a kernel without repeats in a loop is reported.
+const LEAST_AGAIN: usize = 3;
 
 /// Why loads are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +42,8 @@ struct Repeat<'a> {
     output: usize,
     load: &'a AccessFact,
     store: &'a AccessFact,
+    /// How many loads of the source are repeated for this cause.
+    loads: usize,
 }
 
 /// A kernel with its repeated loads.
@@ -71,7 +76,11 @@ impl Rule for MissingRestrict {
 fn decide<'a>(launches: &[&'a KernelFact], pedantic: bool) -> Option<Evidence<'a>> {
     let found = launches.iter().map(|kernel| (*kernel, repeats(kernel, launches, pedantic)));
     let (kernel, repeats) = found.rev().max_by_key(|(_, repeats)| repeats.len())?;
-    if repeats.is_empty() {
+    let weight =
+        |cause: Cause| repeats.iter().filter(|repeat| repeat.cause == cause).map(|repeat| repeat.loads);
+    let is_little = repeats.iter().all(|repeat| repeat.cause == Cause::Again)
+        && weight(Cause::Again).sum::<usize>() < LEAST_AGAIN;
+    if repeats.is_empty() || (is_little && !pedantic) {
         return None;
     }
     let places = |of: fn(&Repeat) -> usize| {
@@ -101,10 +110,17 @@ fn repeats<'a>(kernel: &'a KernelFact, launches: &[&KernelFact], pedantic: bool)
             global(access) && access.path == AccessPath::Plain && param_of(kernel, access) == Some(input)
         });
         let loads: Vec<(usize, &AccessFact)> = loads.collect();
-        if !param.is_pointer || param.is_restrict || is_written(input) || loads.is_empty() {
+        if !param.is_pointer
+            || param.is_restrict
+            || param.is_volatile
+            || is_written(input)
+            || loads.is_empty()
+        {
             continue;
         }
-        let others = stores.iter().copied().filter_map(|store| {
+        // What an atomic keeps the compiler from was not measured.
+        let plain = stores.iter().copied().filter(|store| store.operation == Operation::Store);
+        let others = plain.filter_map(|store| {
             let output = param_of(kernel, store)?;
             let is_restrict = kernel.params.get(output)?.is_restrict;
             let may_alias = !is_restrict && !share_buffer(launches, input, output);
@@ -147,9 +163,14 @@ fn repeat<'a>(
         } else {
             return None;
         };
-        Some(Repeat { cause, input, output, load, store })
+        Some(Repeat { cause, input, output, load, store, loads: 1 })
     });
-    causes.min_by_key(|repeat| repeat.cause)
+    let causes: Vec<Repeat> = causes.collect();
+    let cause = causes.iter().map(|repeat| repeat.cause).min()?;
+    let places: BTreeSet<Span> =
+        causes.iter().filter(|repeat| repeat.cause == cause).map(|repeat| repeat.load.span).collect();
+    let first = causes.into_iter().find(|repeat| repeat.cause == cause)?;
+    Some(Repeat { loads: places.len(), ..first })
 }
 
 fn param_of(kernel: &KernelFact, access: &AccessFact) -> Option<usize> {
@@ -178,6 +199,7 @@ fn accumulates_in(kernel: &KernelFact, store: &AccessFact, id: u32) -> bool {
             other.operation == Operation::Load
                 && other.base == store.base
                 && other.flow.address == store.flow.address
+                && other.flow.guard == store.flow.guard
                 && other.flow.loops.contains(&id)
         })
 }
@@ -207,7 +229,8 @@ fn report(cx: &Context, evidence: &Evidence) -> Finding {
     let first = repeats.iter().find(|repeat| repeat.cause == cause).or(repeats.first());
     let mut inputs: Vec<String> = repeats.iter().map(|repeat| format!("`{}`", name(repeat.input))).collect();
     inputs.dedup();
-    let (list, count) = (inputs.join(", "), repeats.len());
+    let count: usize = repeats.iter().filter(|repeat| repeat.cause == cause).map(|repeat| repeat.loads).sum();
+    let list = inputs.join(", ");
     let output = first.map_or("?", |repeat| name(repeat.output));
     let are = if inputs.len() == 1 { "is" } else { "are" };
     let message = match cause {

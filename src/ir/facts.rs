@@ -153,6 +153,7 @@ pub struct ParamFact {
     /// What it points to is `const`.
     pub is_const: bool,
     pub is_restrict: bool,
+    pub is_volatile: bool,
     /// Equal for parameters that the launch passes pointers into one buffer.
     pub buffer: Option<u32>,
 }

@@ -331,6 +331,7 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             is_pointer,
             is_const,
             is_restrict: restrict || param.storage.restrict,
+            is_volatile: param.storage.is_volatile,
             buffer,
         }
     };

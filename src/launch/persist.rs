@@ -323,6 +323,9 @@ struct Graph<'a> {
     releases: Vec<Option<Span>>,
     /// Callers of a name: the function and the call.
     callers: FxHashMap<Name, Vec<(usize, Span)>>,
+    /// Names and classes of functions that free lines, with the place.
+    names: FxHashMap<Name, Span>,
+    classes: FxHashMap<Name, Vec<(Name, Span)>>,
 }
 
 impl<'a> Graph<'a> {
@@ -341,8 +344,17 @@ impl<'a> Graph<'a> {
                 _ => None,
             })
         };
-        let mut graph = Graph { functions, releases: functions.iter().map(direct).collect(), callers };
+        let releases = functions.iter().map(direct).collect();
+        let (names, classes) = (FxHashMap::default(), FxHashMap::default());
+        let mut graph = Graph { functions, releases, callers, names, classes };
         graph.spread(sources);
+        for (function, release) in functions.iter().zip(&graph.releases) {
+            let Some(span) = *release else { continue };
+            graph.names.entry(function.def.name).or_insert(span);
+            if let Some(class) = function.def.class {
+                graph.classes.entry(class).or_default().push((function.def.name, span));
+            }
+        }
         graph
     }
 
@@ -383,7 +395,7 @@ impl<'a> Graph<'a> {
             if !seen.insert((at, call.start)) {
                 continue;
             }
-            if let Some(span) = self.later(function, call).or_else(|| self.in_class(function)) {
+            if let Some(span) = self.later(at, call).or_else(|| self.in_class(function)) {
                 return Some(span);
             }
             open.extend(self.callers.get(&function.def.name).into_iter().flatten());
@@ -391,43 +403,24 @@ impl<'a> Graph<'a> {
         None
     }
 
-    fn later(&self, function: &HostFunction, call: Span) -> Option<Span> {
-        let later = function.events.iter().filter(|event| event.span().start > call.start);
-        let mut later = later.filter_map(|event| match *event {
+    fn later(&self, at: usize, call: Span) -> Option<Span> {
+        let events = &self.functions.get(at)?.events;
+        let freed = |event: &Event| match *event {
             Event::Released { span } => Some(span),
-            Event::Call { callee, .. } => self.named(callee),
+            Event::Call { callee, .. } => self.names.get(&callee).copied(),
             Event::Persist { .. } | Event::Cleared { .. } => None,
-        });
-        later.next().or_else(|| self.by_guard(function))
-    }
-
-    /// A function frees lines although none of its own events does: a guard's destructor.
-    fn by_guard(&self, function: &HostFunction) -> Option<Span> {
-        let at = self.functions.iter().position(|other| std::ptr::eq(other, function))?;
-        let span = self.release(at)?;
-        let by_event = function.events.iter().any(|event| match *event {
-            Event::Released { .. } => true,
-            Event::Call { callee, .. } => self.named(callee).is_some(),
-            Event::Persist { .. } | Event::Cleared { .. } => false,
-        });
-        (!by_event).then_some(span)
-    }
-
-    fn named(&self, name: Name) -> Option<Span> {
-        let bearers = (0..self.functions.len())
-            .filter(|&at| self.functions.get(at).is_some_and(|function| function.def.name == name));
-        bearers.filter_map(|at| self.release(at)).next()
+        };
+        let later = events.iter().filter(|event| event.span().start > call.start).find_map(freed);
+        // Lines are freed although no event of the function's own does it: by a guard's destructor.
+        let by_guard =
+            || if events.iter().any(|event| freed(event).is_some()) { None } else { self.release(at) };
+        later.or_else(by_guard)
     }
 
     /// Another method of the class frees lines.
     fn in_class(&self, function: &HostFunction) -> Option<Span> {
-        let class = function.def.class?;
-        let methods = self
-            .functions
-            .iter()
-            .enumerate()
-            .filter(|(_, other)| other.def.class == Some(class) && other.def.name != function.def.name);
-        methods.filter_map(|(at, _)| self.release(at)).next()
+        let methods = self.classes.get(&function.def.class?)?;
+        methods.iter().find(|(name, _)| *name != function.def.name).map(|&(_, span)| span)
     }
 }
 

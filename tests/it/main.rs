@@ -7,5 +7,6 @@ mod mask;
 mod memory;
 mod packages;
 mod report;
+mod rules;
 #[cfg(feature = "verify")]
 mod verify;
