@@ -76,10 +76,8 @@ impl Rule for MissingRestrict {
 fn decide<'a>(launches: &[&'a KernelFact], pedantic: bool) -> Option<Evidence<'a>> {
     let found = launches.iter().map(|kernel| (*kernel, repeats(kernel, launches, pedantic)));
     let (kernel, repeats) = found.rev().max_by_key(|(_, repeats)| repeats.len())?;
-    let weight =
-        |cause: Cause| repeats.iter().filter(|repeat| repeat.cause == cause).map(|repeat| repeat.loads);
     let is_little = repeats.iter().all(|repeat| repeat.cause == Cause::Again)
-        && weight(Cause::Again).sum::<usize>() < LEAST_AGAIN;
+        && repeats.iter().map(|repeat| repeat.loads).sum::<usize>() < LEAST_AGAIN;
     if repeats.is_empty() || (is_little && !pedantic) {
         return None;
     }
