@@ -101,7 +101,7 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
         witness: shared::witness(&request.worst_lanes, width(access), operation(access)),
         measured: measured.count(),
         conflicting: conflicting.len(),
-        remedy: remedies.of(kernel, base),
+        remedy: remedies.of(kernel, base).for_access(access, request),
     })
 }
 

@@ -1,8 +1,8 @@
 //! What would take the conflicts of an array away, simulated over every access to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact, MemorySpace, Operation};
+use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact, MemorySpace, Operation, RequestFact};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::{self, AccessUse, ArrayUse, IndexRequest, Layout};
 use cudalint::memory::{Lanes, Tally};
@@ -17,6 +17,16 @@ pub enum Remedy {
     NothingHelps,
     /// No layout was simulated, and why.
     NotSimulated(&'static str),
+}
+
+impl Remedy {
+    /// The remedy for one access: a layout counts only if it takes away most of this access's conflicts.
+    pub fn for_access(self, access: &AccessFact, request: &RequestFact) -> Remedy {
+        let Remedy::Layout(better) = &self else { return self };
+        let after = better.after.get(&(access.span, access.operation)).and_then(Tally::mean_units);
+        let halfway = (request.units + request.ideal) / 2.0;
+        if after.is_some_and(|after| after <= halfway) { self } else { Remedy::NothingHelps }
+    }
 }
 
 /// A layout that helps.
@@ -46,6 +56,8 @@ struct Uses<'a> {
 #[derive(Default)]
 pub struct Remedies<'a> {
     accesses: BTreeMap<ArrayKey, Vec<(&'a BaseFact, &'a AccessFact)>>,
+    /// Arrays of kernels whose block is only guessed, from several.
+    guessed: BTreeSet<ArrayKey>,
     found: BTreeMap<(ArrayKey, Vec<u64>), Remedy>,
 }
 
@@ -62,6 +74,9 @@ impl<'a> Remedies<'a> {
         for kernel in cx.kernels {
             for fact in kernel.accesses.iter().filter(|fact| fact.space == MemorySpace::Shared) {
                 if let Some(base) = kernel.bases.get(fact.base) {
+                    if !kernel.tried.is_empty() {
+                        remedies.guessed.insert(key(kernel, base));
+                    }
                     remedies.accesses.entry(key(kernel, base)).or_default().push((base, fact));
                 }
             }
@@ -77,6 +92,9 @@ impl<'a> Remedies<'a> {
     /// The best layout of an array, over every launch of every kernel that uses it.
     pub fn of(&mut self, kernel: &KernelFact, base: &BaseFact) -> Remedy {
         let key = (key(kernel, base), base.extents.clone());
+        if self.guessed.contains(&key.0) {
+            return Remedy::NotSimulated("no launch says how large a block is");
+        }
         if let Some(known) = self.found.get(&key) {
             return known.clone();
         }

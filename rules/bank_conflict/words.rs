@@ -1,6 +1,6 @@
 //! What the finding says.
 
-use cudalint::ir::facts::{AccessFact, TrailStep};
+use cudalint::ir::facts::{AccessFact, Operation, TrailStep};
 use cudalint::lint::finding::{Finding, Numbers, RuleInfo};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::Layout;
@@ -107,17 +107,31 @@ fn list<'a>(lanes: impl ExactSizeIterator<Item = &'a u32>) -> String {
 
 fn help(evidence: &Evidence) -> String {
     let array = &evidence.base.name;
+    if updates_one_word(evidence) {
+        return "combine the lanes' values first (`__reduce_add_sync`, `__shfl_down_sync`) and let one lane update the \
+                word, or give each warp a copy of it"
+            .to_owned();
+    }
     match &evidence.remedy {
         Remedy::Layout(better) => layout(array, better, evidence.access),
         Remedy::NothingHelps => format!(
             "no padding or swizzle of `{array}` helps without making another access worse: let neighbouring lanes \
              take neighbouring words"
         ),
-        Remedy::NotSimulated(why) => format!(
-            "let neighbouring lanes take neighbouring words, or pad the rows of `{array}` by one element (not \
+        Remedy::NotSimulated(why) if evidence.base.extents.len() > 1 => format!(
+            "let neighbouring lanes take neighbouring words; rows of `{array}` padded by one element often help (not \
              simulated: {why})"
         ),
+        Remedy::NotSimulated(why) => format!(
+            "let neighbouring lanes take neighbouring words (no other layout of `{array}` was simulated: {why})"
+        ),
     }
+}
+
+/// An atomic whose lanes want the same word: no layout can help.
+fn updates_one_word(evidence: &Evidence) -> bool {
+    evidence.access.operation == Operation::Atomic
+        && evidence.witness.as_ref().is_some_and(|witness| witness.words.len() == 1)
 }
 
 fn layout(array: &str, better: &Better, access: &AccessFact) -> String {

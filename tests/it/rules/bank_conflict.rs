@@ -84,3 +84,28 @@ fn a_gather_keeps_layouts_from_being_simulated() {
     let help = findings(RULE, &text, false)[0].help.clone().unwrap();
     assert!(help.contains("not simulated: some accesses to it are not known"), "{help}");
 }
+
+#[test]
+fn nothing_is_proposed_for_guessed_blocks() {
+    let text = transpose(32, "");
+    let kernel = text.split("void run").next().unwrap();
+    let found = findings(RULE, kernel, false);
+    let help = found[0].help.clone().unwrap();
+    assert!(help.contains("no launch says how large a block is"), "{help}");
+    assert!(found[0].fix.is_none());
+}
+
+#[test]
+fn lanes_that_update_one_word_are_to_be_combined_first() {
+    let text = "__global__ void count(int *out, const int *in) {
+    __shared__ int total;
+    atomicMax(&total, in[threadIdx.x]);
+    __syncthreads();
+    out[threadIdx.x] = total;
+}
+void run(int *out, const int *in) { count<<<1, 256>>>(out, in); }
+";
+    for found in findings(RULE, text, false) {
+        assert!(found.help.as_deref().unwrap().starts_with("combine"), "{found:#?}");
+    }
+}
