@@ -70,7 +70,8 @@ impl Cause {
 
     fn odd(access: &AccessFact) -> Cause {
         let active = access.request.as_ref().map_or(32.0, |request| request.active_lanes);
-        match lane_word(access).filter(|word| word.coefficient.is_none() && access.is_affine) {
+        let only = access.lane_terms.len() == 1 && active > 31.5;
+        match lane_word(access).filter(|word| word.coefficient.is_none() && word.axis == 'x' && only) {
             Some(word) => Cause::Apart { text: word.text.clone() },
             None if active < 31.5 => Cause::Sparse { active },
             None => Cause::Scattered,
@@ -95,7 +96,10 @@ impl Cause {
                     32u32.div_ceil((*block_x).max(1))
                 )
             }
-            Cause::Apart { text } => format!("neighbouring lanes are {text} bytes apart"),
+            // 32 lanes span 32 times the distance, and a sector is 32 bytes.
+            Cause::Apart { text } => {
+                format!("neighbouring lanes are {text} bytes apart: min({text}, 32) sectors")
+            }
             Cause::Interleaved { stride } | Cause::Strided { stride } => {
                 format!("neighbouring lanes are {stride} elements apart")
             }
