@@ -1,5 +1,6 @@
 //! The edits, where the source shows that no access depends on the layout.
 
+use cudalint::ir::facts::AccessFact;
 use cudalint::lint::finding::{Applicability, Fix};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::{Layout, Swizzle};
@@ -32,7 +33,7 @@ pub fn fix(cx: &Context, remedies: &Remedies, evidence: &Evidence) -> Option<Fix
         Layout::Swizzle(swizzle) => Some(Fix {
             title: format!("permute the rows of `{array}`"),
             applicability: Applicability::Unsafe,
-            edits: uses.iter().map(|use_| swizzled(cx, use_, swizzle)).collect::<Option<_>>()?,
+            edits: uses.iter().map(|use_| swizzled(cx, &use_.indices, swizzle)).collect::<Option<_>>()?,
         }),
     }
 }
@@ -89,15 +90,22 @@ fn operand(text: &str) -> String {
     if is_single { text.to_owned() } else { format!("({text})") }
 }
 
-/// The index spans of every use of the array's name in its kernel; `None` if one of them is not an access by all indices.
+/// The array's name with all its indices: `tile[r][c]`.
+struct Use {
+    span: Span,
+    /// The insides of the brackets.
+    indices: Vec<Span>,
+}
+
+/// Every use of the array's name in its kernel; `None` if one of them is not an access by all indices, or if an access
+/// is made in another way, such as through a macro.
 fn indexed_uses(
     cx: &Context,
     remedies: &Remedies,
     evidence: &Evidence,
     declaration: Span,
-) -> Option<Vec<Vec<Span>>> {
+) -> Option<Vec<Use>> {
     let (array, kernel) = (&evidence.base.name, evidence.kernel);
-    let dimensions = evidence.base.extents.len();
     let text = cx.sources.text(kernel.span);
     let accesses = remedies.accesses_to(kernel, evidence.base);
     let mut uses = Vec::new();
@@ -107,25 +115,30 @@ fn indexed_uses(
         if declaration.contains(name) {
             continue;
         }
-        let rest = text.get(at + array.len()..)?;
-        let indices = brackets(rest);
-        let end = indices.last()?.1;
-        let whole = Span::new(kernel.span.file, start, start + array.len() + end + 1);
+        let use_ = use_at(name, text.get(at + array.len()..)?)?;
         let is_access = accesses.iter().any(|(_, fact)| {
-            let lead = fact.span.file == name.file && fact.span.contains(whole);
-            lead && (fact.span.start == name.start || is_atomic(cx, Span { end: name.start, ..fact.span }))
+            fact.span.contains(use_.span)
+                && (fact.span.start == name.start || is_atomic(cx, Span { end: name.start, ..fact.span }))
         });
-        let spans = |&(from, to): &(usize, usize)| {
-            let at = start + array.len();
-            Span::new(kernel.span.file, at + from, at + to)
-        };
-        let indices: Vec<Span> = indices.iter().map(spans).collect();
-        if !is_access || indices.len() != dimensions || !within_rows(cx, evidence, &indices) {
+        let is_whole = use_.indices.len() == evidence.base.extents.len();
+        if !is_access || !is_whole || !within_rows(cx, evidence, &use_.indices) {
             return None;
         }
-        uses.push(indices);
+        uses.push(use_);
     }
-    Some(uses)
+    let is_seen = |fact: &AccessFact| uses.iter().any(|use_| fact.span.contains(use_.span));
+    accesses.iter().all(|(_, fact)| is_seen(fact)).then_some(uses)
+}
+
+/// A name with the brackets that follow it.
+fn use_at(name: Span, rest: &str) -> Option<Use> {
+    let brackets = brackets(rest);
+    let at = |offset: usize| name.end as usize + offset;
+    let (_, end) = *brackets.last()?;
+    Some(Use {
+        span: Span::new(name.file, name.start as usize, at(end + 1)),
+        indices: brackets.iter().map(|&(from, to)| Span::new(name.file, at(from), at(to))).collect(),
+    })
 }
 
 /// `atomicAdd(&` before the name.

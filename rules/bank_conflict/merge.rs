@@ -36,7 +36,7 @@ fn with_neighbours(kernel: &KernelFact, at: usize, wide: i64) -> bool {
             other.base == access.base && other.operation == access.operation && other.width == access.width;
         let Some(lane) = first_lane(other).filter(|_| fits) else { continue };
         if let Some(part) = offset_in(other, wide)
-            && lane - part == first - offset
+            && lane.wrapping_sub(part) == first.wrapping_sub(offset)
             && other.calls == access.calls
         {
             missing.retain(|&open| open != part);
@@ -72,7 +72,8 @@ fn offset_in(access: &AccessFact, wide: i64) -> Option<i64> {
 fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> bool {
     let width = access.width.0.max(1);
     let next = |before: &Lanes, lanes: &Lanes| {
-        let mut steps = lanes.iter().zip(before.iter()).map(|((_, here), (_, there))| here - there);
+        let mut steps =
+            lanes.iter().zip(before.iter()).map(|((_, here), (_, there))| here.wrapping_sub(there));
         lanes.active == before.active && steps.all(|step| step == width)
     };
     let walks: Vec<&[Lanes]> = request.samples.chunk_by(next).collect();
@@ -91,7 +92,7 @@ fn over_iterations(request: &RequestFact, access: &AccessFact, wide: i64) -> boo
 fn is_free(access: &AccessFact, request: &RequestFact, wide: i64) -> bool {
     let mut tally = Tally::default();
     for lanes in &request.samples {
-        let address = lanes.address.map(|address| address - address.rem_euclid(wide));
+        let address = lanes.address.map(|address| address.wrapping_sub(address.rem_euclid(wide)));
         let aligned = Lanes { active: lanes.active, address };
         tally.add(shared::wavefronts(&aligned, u32::try_from(wide).unwrap_or(16), super::operation(access)));
     }

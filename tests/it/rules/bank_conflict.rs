@@ -54,6 +54,12 @@ fn an_array_that_is_not_only_indexed_is_not_edited() {
 }
 
 #[test]
+fn an_array_behind_a_macro_is_not_edited() {
+    let text = transpose(16, "").replace("= tile[x][y]", "= AT(x, y)");
+    assert_eq!(fixed(RULE, &format!("#define AT(r, c) tile[r][c]\n{text}")), None);
+}
+
+#[test]
 fn an_array_that_would_not_fit_is_not_padded() {
     let text = transpose(32, "")
         .replace("[32][32];", "[32][32];\n    __shared__ float rest[11264];\n    rest[x] = 0.0f;");
