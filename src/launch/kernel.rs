@@ -191,7 +191,9 @@ fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> Strin
         .map(|param| match env.get(param.name) {
             Some(TemplateValue::Type(Ty::Unknown(_))) => param.name.to_string(),
             Some(TemplateValue::Type(ty)) => ty.name(),
-            Some(TemplateValue::Value(Val::Function(name))) => name.to_string(),
+            Some(TemplateValue::Value(Val::Function(names))) => {
+                names.first().map(ToString::to_string).unwrap_or_default()
+            }
             Some(TemplateValue::Value(value)) => {
                 let atom = exec.atom(value);
                 match (exec.arena.as_const(atom), value) {
@@ -278,7 +280,8 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
     let mut base_facts = Vec::new();
     let mut elements: FxHashMap<(u32, ExprId), u32> = FxHashMap::default();
     let mut accesses = Vec::new();
-    for raw in &kernel.accesses {
+    let merged = merged_pairs(eval.arena, &kernel.accesses);
+    for raw in &merged {
         let Some(base) = bases.get(raw.base as usize) else { continue };
         let place = *base_places.entry(raw.base).or_insert_with(|| {
             base_facts.push(base_fact(eval.arena, base));
@@ -336,6 +339,62 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
         }
     };
     kernel.kernel.item.params.iter().zip(buffers).map(fact).collect()
+}
+
+/// Scalar shared accesses to neighbouring elements that the compiler makes one wide instruction (hardware.md §5): the same
+/// array, operation, guard and loops, one element apart, the lower one aligned to both by construction.
+fn merged_pairs(arena: &Arena, accesses: &[RawAccess]) -> Vec<RawAccess> {
+    let mut out = accesses.to_vec();
+    for place in 0..out.len() {
+        let Some(low) = accesses.get(place) else { break };
+        let plain = low.kind == AccessKind::Plain
+            && low.space == MemorySpace::Shared
+            && low.operation != Operation::Atomic;
+        if !plain || low.width > 8 || low.width != low.bytes || !is_multiple(arena, low.offset, 2 * low.width)
+        {
+            continue;
+        }
+        let mate = accesses.iter().enumerate().find(|(_, high)| {
+            high.base == low.base
+                && high.operation == low.operation
+                && high.kind == low.kind
+                && high.width == low.width
+                && high.guard == low.guard
+                && high.loops == low.loops
+                && high.calls == low.calls
+                && differs_by(arena, low.offset, high.offset) == Some(low.width)
+        });
+        let Some((mate, _)) = mate else { continue };
+        for index in [place, mate] {
+            if let Some(raw) = out.get_mut(index) {
+                raw.offset = low.offset;
+                raw.width = 2 * low.width;
+            }
+        }
+    }
+    out
+}
+
+/// `b − a`, where it is a number.
+fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
+    let parts = |id: ExprId| match arena.node(id) {
+        Node::Const(value) => (*value, Vec::new()),
+        Node::Sum { constant, terms } => (*constant, terms.to_vec()),
+        _ => (0, vec![(1, id)]),
+    };
+    let ((ca, ta), (cb, tb)) = (parts(a), parts(b));
+    (ta == tb).then(|| cb.wrapping_sub(ca))
+}
+
+/// Is every term of the sum a multiple of `of`?
+fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
+    match arena.node(id) {
+        Node::Const(value) => value % of == 0,
+        Node::Sum { constant, terms } => {
+            constant % of == 0 && terms.iter().all(|(coefficient, _)| coefficient % of == 0)
+        }
+        _ => false,
+    }
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
@@ -553,6 +612,10 @@ fn measure_access(
     let same = |a: &Tally, b: &Tally| (a.units_per_request() - b.units_per_request()).abs() < 0.005;
     let agree_values = flat.iter().filter(|item| item.0 == shape).all(|item| same(item.2, best));
     let agree_shapes = flat.iter().filter(|item| item.1 == valuation).all(|item| same(item.2, best));
+    if best.data_guard && raw.operation == Operation::Atomic && eval.arena.deps(raw.offset) & TID == 0 {
+        fact.unknown = Some("how many lanes reach this atomic depends on data".to_owned());
+        return fact;
+    }
     let Some(worst_lanes) = best.worst_lanes.clone() else { return fact };
     fact.request = Some(RequestFact {
         units: best.units_per_request(),
@@ -755,6 +818,21 @@ fn assume(
     };
 }
 
+/// Byte ranges sorted, overlaps joined.
+fn joined(mut parts: Vec<(Bytes, Bytes)>) -> Vec<(Bytes, Bytes)> {
+    parts.sort();
+    let mut out: Vec<(Bytes, Bytes)> = Vec::new();
+    for (start, size) in parts {
+        match out.last_mut() {
+            Some((before, length)) if start.0 <= before.0 + length.0 => {
+                length.0 = length.0.max(start.0 + size.0 - before.0);
+            }
+            _ => out.push((start, size)),
+        }
+    }
+    out
+}
+
 fn field_fact(raw: &RawAccess, element: u32) -> Option<FieldFact> {
     let aggregate = raw.aggregate.as_ref()?;
     let size = aggregate.ty.size?;
@@ -769,7 +847,7 @@ fn field_fact(raw: &RawAccess, element: u32) -> Option<FieldFact> {
         struct_name: aggregate.ty.name.clone(),
         struct_bytes: Bytes(size),
         members: members(&aggregate.ty),
-        used,
+        used: joined(used),
         element,
         is_vector: aggregate.ty.is_vector,
     })
@@ -804,7 +882,7 @@ fn whole_struct(raw: &RawAccess, bases: &[Base]) -> Option<FieldFact> {
         struct_name: of.name.clone(),
         struct_bytes: Bytes(size),
         members: members(of),
-        used,
+        used: joined(used),
         element: 0,
         is_vector: of.is_vector,
     })

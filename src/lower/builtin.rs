@@ -283,7 +283,7 @@ impl Exec<'_> {
             self.arena.deps(pointer.offset) & (crate::index::expr::TID | crate::index::expr::DATA) == 0;
         let kind = match kind {
             AccessKind::AtomicOther | AccessKind::AtomicIncrement
-                if discarded && integer && reduces && one_address && pointer.to.align() == 4 =>
+                if (discarded || one) && integer && reduces && one_address && pointer.to.align() == 4 =>
             {
                 AccessKind::AtomicReduced
             }

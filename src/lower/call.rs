@@ -218,10 +218,13 @@ impl Exec<'_> {
     pub fn call_value(&mut self, target: Val, args: Vec<Val>, at: Span) -> Val {
         match target {
             Val::Lambda(closure) => self.call_closure(&closure, args, at),
-            Val::Function(name) => match self.choose_function(&Path::simple(name), args.len()) {
-                Some(def) => self.call_function(&def, None, args, at),
-                None => self.opaque_call(&args),
-            },
+            Val::Function(names) => {
+                let [name] = &*names else { return self.opaque_call(&args) };
+                match self.choose_function(&Path::simple(*name), args.len()) {
+                    Some(def) => self.call_function(&def, None, args, at),
+                    None => self.opaque_call(&args),
+                }
+            }
             Val::Ref(place) => {
                 let value = match &*place {
                     Place::Slot { slot, path } => self.read_slot(*slot, path),
@@ -782,16 +785,30 @@ impl Exec<'_> {
         if self.probing > 0 || self.mode != Mode::Host || self.launches.len() > 4_000 {
             return;
         }
-        let (name, explicit) = match &callee.kind {
+        let (names, explicit): (Rc<[Name]>, _) = match &callee.kind {
             ExprKind::Name(path) if self.lookup(path.name).is_none() => match self.env().get(path.name) {
-                Some(TemplateValue::Value(Val::Function(name))) => (*name, None),
-                _ => (path.name, path.args.clone()),
+                Some(TemplateValue::Value(Val::Function(names))) => (names.clone(), None),
+                _ => ([path.name].into(), path.args.clone()),
             },
             _ => match self.quietly(|exec| exec.value(callee)) {
-                Val::Function(name) => (name, None),
+                Val::Function(names) => (names, None),
                 _ => return,
             },
         };
+        for name in names.iter() {
+            self.push_launch(*name, explicit.as_deref(), grid, block, &args, at);
+        }
+    }
+
+    fn push_launch(
+        &mut self,
+        name: Name,
+        explicit: Option<&[TemplateArg]>,
+        grid: Option<[ExprId; 3]>,
+        block: Option<[ExprId; 3]>,
+        args: &[Val],
+        at: Span,
+    ) {
         let candidates = self.project.functions(&self.tu, name);
         let is_kernel = |entry: &&&Entry<Arc<FunctionDef>>| entry.item.qualifiers.kernel;
         let kernel = candidates
@@ -801,14 +818,14 @@ impl Exec<'_> {
             .or_else(|| candidates.iter().find(is_kernel))
             .map(|entry| (**entry).clone());
         let Some(kernel) = kernel else { return };
-        let template = explicit.map(|args| self.template_values(&kernel.item, &args)).unwrap_or_default();
+        let template = explicit.map(|args| self.template_values(&kernel.item, args)).unwrap_or_default();
         self.launches.push(Launch {
             span: at,
             kernel,
             template,
             grid,
             block,
-            args,
+            args: args.to_vec(),
             loops: self.loops.clone(),
             tu: self.tu.clone(),
         });

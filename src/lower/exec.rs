@@ -625,6 +625,11 @@ impl<'p> Exec<'p> {
                 Val::Array(Rc::new(ArrayVal { of: x.of.clone(), len: x.len, known, rest }))
             }
             (Val::Ptr(pointer), _) | (_, Val::Ptr(pointer)) => Val::Ptr(pointer),
+            (Val::Function(x), Val::Function(y)) => {
+                let mut names = x.to_vec();
+                names.extend(y.iter().filter(|name| !x.contains(name)));
+                Val::Function(names.into())
+            }
             (a @ (Val::Lambda(_) | Val::Function(_) | Val::Group(_) | Val::Ref(_)), _) => a,
             (a, b) => {
                 let (x, y) = (self.atom(&a), self.atom(&b));

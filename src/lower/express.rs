@@ -331,7 +331,7 @@ impl Exec<'_> {
                     && self.lookup(path.name).is_none()
                     && !self.project.functions(&self.tu, path.name).is_empty()
                 {
-                    return Val::Function(path.name);
+                    return Val::Function([path.name].into());
                 }
                 match self.place(operand) {
                     Place::Memory { pointer, .. } => Val::Ptr(pointer),
@@ -855,7 +855,7 @@ impl Exec<'_> {
             return self.global_value(file, &var);
         }
         if !self.project.functions(&self.tu, name).is_empty() {
-            return Val::Function(name);
+            return Val::Function([name].into());
         }
         match name.as_str() {
             "INT_MAX" => Val::Int(self.arena.constant(i64::from(i32::MAX)), Ty::INT),

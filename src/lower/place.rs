@@ -498,12 +498,37 @@ impl Exec<'_> {
         {
             return value.clone();
         }
+        if let Some(value) = self.table(array, index) {
+            return value;
+        }
         let mut inputs = vec![array.rest, index];
         if self.arena.as_const(index).is_none() {
             let values: Vec<Val> = array.known.values().take(16).cloned().collect();
             inputs.extend(values.iter().map(|value| self.atom(value)));
         }
         self.opaque_of(&array.of, inputs)
+    }
+
+    /// A small table of known integers, indexed: a chain of ternaries.
+    fn table(&mut self, array: &ArrayVal, index: ExprId) -> Option<Val> {
+        let len = array.len.and_then(|len| self.arena.as_const(len))?;
+        if self.arena.as_const(index).is_some() || len != array.known.len() as i64 || !(1..=16).contains(&len)
+        {
+            return None;
+        }
+        let mut out: Option<ExprId> = None;
+        for (&at, value) in array.known.iter().rev() {
+            let Val::Int(value, _) = value else { return None };
+            out = Some(match out {
+                None => *value,
+                Some(rest) => {
+                    let at = self.arena.constant(at);
+                    let here = self.arena.binary(crate::index::expr::Op::Eq, false, index, at);
+                    self.arena.select(here, *value, rest)
+                }
+            });
+        }
+        Some(Val::Int(out?, array.of.clone()))
     }
 
     /// What memory holds at a pointer.

@@ -21,8 +21,8 @@ pub enum Val {
     /// A reference or a pointer to something that is not in device memory.
     Ref(Rc<Place>),
     Lambda(Rc<Closure>),
-    /// A function's name used as a value.
-    Function(Name),
+    /// Functions by name used as a value: one, or those that a branch chose from.
+    Function(Rc<[Name]>),
     Group(Group),
     /// Something of a type that is not modelled; the expression carries what it depends on.
     Opaque(Ty, ExprId),
