@@ -28,6 +28,10 @@ pub struct Frame {
     pub file: FileId,
     pub leaving: Vec<Leaving>,
     pub function: Name,
+    /// Loops open when it was called.
+    pub outer_loops: usize,
+    /// Lanes have returned from inside a loop: which ones, and with what, is not followed.
+    pub returned_in_loop: bool,
 }
 
 impl Exec<'_> {
@@ -49,6 +53,8 @@ impl Exec<'_> {
             file,
             leaving: Vec::new(),
             function,
+            outer_loops: self.loops.len(),
+            returned_in_loop: false,
         });
     }
 

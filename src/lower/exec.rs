@@ -547,21 +547,26 @@ impl<'p> Exec<'p> {
         let mark = self.journal.len();
         let entered = self.arena.and(saved, cond);
         self.alive = entered;
+        let leaving = self.leaving();
         then(self);
+        let returned_then = self.leaving() == leaving;
         let alive_then = self.alive;
         let changed_then = self.roll_back(mark);
         let negated = self.arena.not(cond);
         let skipped = self.arena.and(saved, negated);
         self.alive = skipped;
+        let leaving = self.leaving();
         otherwise(self);
+        let returned_otherwise = self.leaving() == leaving;
         let alive_otherwise = self.alive;
         let changed_otherwise = self.roll_back(mark);
         self.alive = match (alive_then == entered, alive_otherwise == skipped) {
             (true, true) => saved,
             _ => self.arena.or(alive_then, alive_otherwise),
         };
-        let gone_then = self.arena.as_const(alive_then) == Some(0);
-        let gone_otherwise = self.arena.as_const(alive_otherwise) == Some(0);
+        let gone_then = returned_then && self.arena.as_const(alive_then) == Some(0);
+        let gone_otherwise = returned_otherwise && self.arena.as_const(alive_otherwise) == Some(0);
+        let result = self.frames.last().map(|frame| frame.result);
         let mut ids: Vec<SlotId> = changed_then.keys().chain(changed_otherwise.keys()).copied().collect();
         ids.sort();
         ids.dedup();
@@ -569,14 +574,21 @@ impl<'p> Exec<'p> {
             let old = self.slot(id).value.clone();
             let a = changed_then.get(&id).cloned().unwrap_or_else(|| old.clone());
             let b = changed_otherwise.get(&id).cloned().unwrap_or(old);
-            // A side that left the function or the loop has no say in what follows.
+            // A side that left the function has no say in what follows but its result.
             let merged = match (gone_then, gone_otherwise) {
+                _ if Some(id) == result => self.merge(cond, a, b),
                 (true, false) => b,
                 (false, true) => a,
                 _ => self.merge(cond, a, b),
             };
             self.set_slot(id, merged);
         }
+    }
+
+    /// Where lanes have left the innermost loop or switch so far.
+    fn leaving(&self) -> (Option<ExprId>, Option<ExprId>) {
+        let innermost = self.frames.last().and_then(|frame| frame.leaving.last());
+        innermost.map_or((None, None), |leaving| (leaving.continued, leaving.broken))
     }
 
     /// `cond ? a : b` for any two values.
@@ -734,7 +746,9 @@ impl<'p> Exec<'p> {
         let value = value.map(|expr| self.value_or_place(expr));
         let alive = self.alive;
         let zero = self.arena.constant(0);
+        let open = self.loops.len();
         if let Some(frame) = self.frames.last_mut() {
+            frame.returned_in_loop |= open > frame.outer_loops;
             let slot = frame.result;
             if let Some(value) = value {
                 let ty = frame.ret.clone();

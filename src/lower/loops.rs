@@ -127,8 +127,20 @@ impl Exec<'_> {
             }
             return;
         }
+        let before = self.frames.last_mut().map(|frame| std::mem::take(&mut frame.returned_in_loop));
         let Some(run) = self.pass(&slots, Some(&probe), test_last, &enter) else { return };
         self.alive = saved;
+        let returned = self.frames.last().is_some_and(|frame| frame.returned_in_loop);
+        if returned {
+            // Which lanes are left is not followed: like a branch on data.
+            let inputs = self.anything();
+            let stayed = self.arena.opaque(inputs);
+            let stayed = self.arena.truth(stayed);
+            self.alive = self.arena.and(saved, stayed);
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.returned_in_loop |= before.unwrap_or(false);
+        }
         self.leave_loop(run, mark);
     }
 
