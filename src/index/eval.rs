@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{
-    Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap,
+    Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, apply, loop_bit, wrap,
 };
 use super::limits;
 
@@ -608,14 +608,15 @@ pub fn threads(block: [i64; 3], warp: i64) -> ([[i64; WARP]; 3], u32) {
     let mut thread = [[0; WARP]; 3];
     let mut mask = 0;
     let [bx, by, bz] = block.map(|extent| extent.max(1));
-    for lane in 0..WARP {
+    let [xs, ys, zs] = &mut thread;
+    for (lane, ((x, y), z)) in xs.iter_mut().zip(ys).zip(zs).enumerate() {
         let linear = warp * WARP as i64 + lane as i64;
         if linear < bx * by * bz {
             mask |= 1 << lane;
         }
-        thread[Axis::X.index()][lane] = linear % bx;
-        thread[Axis::Y.index()][lane] = linear / bx % by;
-        thread[Axis::Z.index()][lane] = linear / (bx * by) % bz;
+        *x = linear % bx;
+        *y = linear / bx % by;
+        *z = linear / (bx * by) % bz;
     }
     (thread, mask)
 }

@@ -556,10 +556,10 @@ impl Exec<'_> {
                     env.args.entry(name).or_insert(value.clone());
                 }
             }
-            (TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }), TemplateValue::Value(_)) => {
-                if def.template.iter().any(|param| param.name == path.name) {
-                    env.args.entry(path.name).or_insert(value.clone());
-                }
+            (TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }), TemplateValue::Value(_))
+                if def.template.iter().any(|param| param.name == path.name) =>
+            {
+                env.args.entry(path.name).or_insert(value.clone());
             }
             _ => {}
         }

@@ -596,7 +596,7 @@ impl<'p> Exec<'p> {
         match (a, b) {
             (Val::Void, other) | (other, Val::Void) => other,
             (Val::Int(x, tx), Val::Int(y, ty)) => {
-                if let Some(chosen) = self.from_arguments(x, y) {
+                if let Some(chosen) = self.argument_over_default(x, y) {
                     return Val::Int(chosen, tx);
                 }
                 let ty = if tx.scalar_size() >= ty.scalar_size() { tx } else { ty };
@@ -661,7 +661,7 @@ impl<'p> Exec<'p> {
     }
 
     /// `argc > 1 ? atoi(argv[1]) : 1`: a default this small is a smoke test; the argument decides.
-    fn from_arguments(&self, x: ExprId, y: ExprId) -> Option<ExprId> {
+    fn argument_over_default(&self, x: ExprId, y: ExprId) -> Option<ExprId> {
         let is_argument = |id: ExprId| match self.arena.node(id) {
             crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) => {
                 let unknown = self.arena.unknowns.get(*index as usize);

@@ -28,8 +28,7 @@ fn body_of(unit: &Unit) -> Vec<Stmt> {
 /// The statements of a body, spelt out.
 fn body(text: &str) -> String {
     let text = format!("__global__ void k() {{ {text} }}");
-    let spelt = body_of(&raw(&text)).iter().map(show::stmt).collect::<Vec<_>>().join("; ");
-    spelt
+    body_of(&raw(&text)).iter().map(show::stmt).collect::<Vec<_>>().join("; ")
 }
 
 fn expr(text: &str) -> String {
