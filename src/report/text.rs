@@ -1,7 +1,7 @@
 //! The full report for people, drawn by miette: the only file that names it.
 //!
 //! miette's own reader walks the file from its first byte for each label (a millisecond per finding in a 1 MB file);
-//! [`Snippets`] answers from the line index instead, with the same drawing.
+//! `Snippets` answers from the line index instead, with the same drawing.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

@@ -6,6 +6,7 @@ mod cmd;
 mod mask;
 mod memory;
 mod packages;
+mod readme;
 mod report;
 mod rules;
 #[cfg(feature = "verify")]
