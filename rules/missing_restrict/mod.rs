@@ -152,7 +152,7 @@ fn repeat<'a>(
     let causes = pairs.filter_map(|(at, load, output, store)| {
         let cause = if shares_loop(load, store, |id| accumulates_in(kernel, store, id)) {
             Cause::Accumulates
-        } else if shares_loop(load, store, |id| load.flow.invariant_in.contains(&id)) {
+        } else if shares_loop(load, store, |id| stays_within(load, id)) {
             Cause::Invariant
         } else if is_read_again(kernel, at, load, store) {
             Cause::Again
@@ -189,10 +189,16 @@ fn shares_loop(load: &AccessFact, store: &AccessFact, has: impl Fn(u32) -> bool)
     load.flow.loops.iter().any(|&id| store.flow.loops.contains(&id) && has(id))
 }
 
+/// Whether the address stays the same throughout a loop, the loops inside it included.
+fn stays_within(access: &AccessFact, id: u32) -> bool {
+    let mut inner = access.flow.loops.iter().skip_while(|&&around| around != id);
+    inner.all(|around| access.flow.invariant_in.contains(around))
+}
+
 /// Whether a store updates one element in every iteration of a loop: `out[t] += …`.
 fn accumulates_in(kernel: &KernelFact, store: &AccessFact, id: u32) -> bool {
     store.operation == Operation::Store
-        && store.flow.invariant_in.contains(&id)
+        && stays_within(store, id)
         && kernel.accesses.iter().any(|other| {
             other.operation == Operation::Load
                 && other.base == store.base

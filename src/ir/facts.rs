@@ -148,7 +148,7 @@ pub struct ParamFact {
     pub name_span: Span,
     /// From its type to its name.
     pub span: Span,
-    /// Spelt as a pointer; the rest is of no meaning otherwise.
+    /// Spelt as a pointer to something other than `void`; the rest is of no meaning otherwise.
     pub is_pointer: bool,
     /// What it points to is `const`.
     pub is_const: bool,

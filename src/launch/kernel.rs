@@ -324,7 +324,7 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
     let buffers = kernel.buffers.iter().copied().chain(std::iter::repeat(None));
     let fact = |(param, buffer): (&VarDecl, Option<u32>)| {
         let (is_pointer, is_const, restrict) = match &param.ty {
-            Type::Pointer { is_const, restrict, .. } => (true, *is_const, *restrict),
+            Type::Pointer { to, is_const, restrict } => (**to != Type::Void, *is_const, *restrict),
             _ => (false, false, false),
         };
         ParamFact {
