@@ -74,7 +74,9 @@ impl Exec<'_> {
 
     /// Arguments as values, or references to places where they name one.
     fn arguments(&mut self, args: &[Expr]) -> Vec<Val> {
-        args.iter().map(|arg| self.value_or_place(arg)).collect()
+        let values = args.iter().map(|arg| self.value_or_place(arg)).collect();
+        self.argument_spans = args.iter().map(|arg| arg.span).collect();
+        values
     }
 
     fn rvalues(&mut self, args: &[Val], at: Span) -> Vec<Val> {
@@ -288,8 +290,10 @@ impl Exec<'_> {
     }
 
     fn bind_params(&mut self, params: &[VarDecl], args: Vec<Val>, at: Span) {
+        let spans = std::mem::take(&mut self.argument_spans);
         let mut args = args.into_iter();
-        for param in params {
+        for (place, param) in params.iter().enumerate() {
+            let at = spans.get(place).copied().unwrap_or(at);
             let arg = args.next();
             if let Type::Reference { to, .. } = &param.ty {
                 let ty = self.ty(to);
@@ -380,10 +384,12 @@ impl Exec<'_> {
             }
             return self.opaque_call(&plain);
         }
+        let spans = std::mem::take(&mut self.argument_spans);
         let explicit = explicit.map(|args| self.template_values(&def, args)).unwrap_or_default();
         let env = self.bind_template_args(&def, &explicit, &args);
         self.push_frame(def.name, entry.file, env, Some(at));
         let ret = self.ty(&def.ret);
+        self.argument_spans = spans;
         self.bind_params(&def.params, args, at);
         if let Some(frame) = self.frames.last_mut() {
             frame.ret = ret;
@@ -640,6 +646,7 @@ impl Exec<'_> {
     }
 
     pub fn call_operator(&mut self, object: Val, name: &str, args: &[Val], at: Span) -> Option<Val> {
+        self.argument_spans.clear();
         let name = Name::new(name);
         if let Ty::Struct(of) = self.type_of(&object) {
             if of.is_vector && !of.fields.first().is_some_and(|field| field.ty.is_integer()) {

@@ -104,6 +104,8 @@ pub struct Exec<'p> {
     pub depth: usize,
     pub step_limit: usize,
     pub dims: Dims,
+    /// Where the arguments of the call about to be bound stand.
+    pub argument_spans: Vec<Span>,
     /// Macros whose expansion is being executed: a macro is not expanded in itself.
     pub expanding: Vec<Name>,
     /// Conditions of branches so short that the compiler predicates them: all warps issue their accesses.
@@ -150,6 +152,7 @@ impl<'p> Exec<'p> {
             depth: 0,
             step_limit: limits::HOST_STEPS,
             dims,
+            argument_spans: Vec::new(),
             expanding: Vec::new(),
             predicated: Vec::new(),
             launching: Default::default(),
