@@ -129,10 +129,11 @@ pub fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
     }
     let checked: FxHashSet<FileId> = input.checked.iter().copied().collect();
     findings.retain(|finding| checked.contains(&finding.span.file));
+    let own = || analysis.kernels.iter().filter(|kernel| checked.contains(&kernel.name_span.file));
     Checked {
         findings,
-        accesses: analysis.kernels.iter().map(|kernel| kernel.accesses.len()).sum(),
-        kernels: analysis.kernels.len(),
+        accesses: own().map(|kernel| kernel.accesses.len()).sum(),
+        kernels: own().map(|kernel| kernel.name_span).collect::<FxHashSet<_>>().len(),
         gaps: analysis.gaps,
     }
 }
