@@ -30,7 +30,6 @@ pub enum Command {
     /// Executes the project's kernels, never its host code. Exit status: 0 nothing confirmed or refuted, 1 otherwise, 2
     /// where a driver, a device or a compiler is missing.
     #[cfg(feature = "verify")]
-    #[command(hide = true)]
     Verify(Box<VerifyArgs>),
     /// List every memory access of every kernel with its cost, or why that is not known.
     Inspect(Box<InspectArgs>),
