@@ -208,8 +208,8 @@ pub fn arguments(text: &str) -> Option<(Vec<String>, usize)> {
     None
 }
 
-/// The text with the parentheses of `(name)` blanked where an operator that could be unary follows and `is_variable` says
-/// that the name is one: `(n) + (k)` is a sum, and only a type would make it a cast.
+/// The text with the parentheses of `(name)` blanked where `is_variable` says that the name is one: `(n) + (k)` is a sum and
+/// `(n * (m)) + k` no cast, which a grammar without types cannot know.
 pub fn without_casts(text: &str, is_variable: &dyn Fn(Name) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -218,8 +218,7 @@ pub fn without_casts(text: &str, is_variable: &dyn Fn(Name) -> bool) -> String {
         if token == "("
             && let Some(name) = next_token(after.trim_start()).filter(|name| is_identifier(name))
             && let Some(closed) = after.trim_start()[name.len()..].trim_start().strip_prefix(')')
-            && closed.trim_start().starts_with(['+', '-', '*', '&'])
-            && !out.trim_end().ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ')' || c == ']')
+            && !out.trim_end().ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | ']' | '>'))
             && is_variable(Name::new(name))
         {
             out.push(' ');

@@ -8,6 +8,7 @@ pub mod macros;
 pub mod mask;
 mod mask_calls;
 mod mask_kernel;
+mod mask_parens;
 mod mask_scope;
 mod mask_words;
 
