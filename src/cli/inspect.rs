@@ -99,11 +99,11 @@ fn load(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<Pr
     project::load(shell, &args.project, &mut configs)
 }
 
-pub fn run(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
-    let mut project = load(args, engine, shell)?;
+/// Every checked file, by path, with what the analysis knows of it.
+fn inspected(project: &mut Project, engine: &Engine) -> Vec<InspectFile> {
     let mut files = Vec::new();
-    for (settings, checked) in analysis::groups(&project) {
-        let input = analysis::input(&mut project, settings, checked);
+    for (settings, checked) in analysis::groups(project) {
+        let input = analysis::input(project, settings, checked);
         files.extend((engine.inspect)(&input));
         project.sources = input.sources;
     }
@@ -113,6 +113,12 @@ pub fn run(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result
         files.push(InspectFile { path, gaps, kernels: Vec::new() });
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+pub fn run(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
+    let mut project = load(args, engine, shell)?;
+    let files = inspected(&mut project, engine);
     let inspect = Inspect::new(files);
     let columns = (shell.variable)("COLUMNS").and_then(|text| text.to_str()?.parse().ok());
     let text = match args.output_format {
@@ -125,14 +131,19 @@ pub fn run(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result
 }
 
 /// How much of a tree is understood, in numbers.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Survey {
     schema_version: u32,
     files: usize,
     bytes: usize,
+    /// Kernel definitions.
     kernels: usize,
+    /// Kernel definitions by where their block shape was read.
+    kernels_by_shape: BTreeMap<String, usize>,
+    /// Accesses, counted once for each launch of their kernel.
     accesses: usize,
+    accesses_without_number: BTreeMap<String, usize>,
     gaps: usize,
     gaps_by_reason: BTreeMap<String, usize>,
     seconds: f64,
@@ -142,23 +153,10 @@ pub fn survey(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Res
     let start = Instant::now();
     let mut project = load(args, engine, shell)?;
     let bytes = project.checked.iter().map(|file| project.sources.get(*file).text.len()).sum();
-    let outcome = analysis::run(engine, &mut project);
-    let mut gaps_by_reason: BTreeMap<String, usize> = BTreeMap::new();
-    for gap in &outcome.gaps {
-        // What a reason quotes differs from place to place.
-        let kind = gap.reason.split('`').step_by(2).collect::<Vec<_>>().join("…");
-        *gaps_by_reason.entry(kind).or_default() += 1;
-    }
-    let survey = Survey {
-        schema_version: 1,
-        files: outcome.files,
-        bytes,
-        kernels: outcome.kernels,
-        accesses: outcome.accesses,
-        gaps: outcome.gaps.len(),
-        gaps_by_reason,
-        seconds: start.elapsed().as_secs_f64(),
-    };
+    let files = inspected(&mut project, engine);
+    let mut survey = Survey { schema_version: 1, files: files.len(), bytes, ..Survey::default() };
+    files.iter().for_each(|file| survey.add(file));
+    survey.seconds = start.elapsed().as_secs_f64();
     let text = match args.output_format {
         ListFormat::Json => serde_json::to_string_pretty(&survey).unwrap_or_default() + "\n",
         ListFormat::Text => survey.text(),
@@ -168,7 +166,36 @@ pub fn survey(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Res
     Ok(0)
 }
 
+/// A reason without what it quotes, which differs from place to place.
+fn kind(reason: &str) -> String {
+    reason.split('`').step_by(2).collect::<Vec<_>>().join("…")
+}
+
 impl Survey {
+    fn add(&mut self, file: &InspectFile) {
+        let mut shapes: BTreeMap<u32, String> = BTreeMap::new();
+        for kernel in &file.kernels {
+            let from = kernel.launch_shapes.first().map_or_else(String::new, |shape| shape.from.clone());
+            // One launch whose shape is known is enough.
+            let known = shapes.entry(kernel.line).or_insert_with(|| from.clone());
+            if from == "launch site" {
+                *known = from;
+            }
+            self.accesses += kernel.accesses.len();
+            for reason in kernel.accesses.iter().filter_map(|access| access.unknown.as_deref()) {
+                *self.accesses_without_number.entry(kind(reason)).or_default() += 1;
+            }
+        }
+        self.kernels += shapes.len();
+        for from in shapes.into_values() {
+            *self.kernels_by_shape.entry(from).or_default() += 1;
+        }
+        self.gaps += file.gaps.len();
+        for gap in &file.gaps {
+            *self.gaps_by_reason.entry(kind(&gap.reason)).or_default() += 1;
+        }
+    }
+
     fn text(&self) -> String {
         let mut text = String::new();
         let Survey { files, bytes, kernels, accesses, gaps, seconds, .. } = self;
@@ -177,10 +204,18 @@ impl Survey {
             "{files} files, {bytes} bytes, {kernels} kernels, {accesses} accesses, {gaps} gaps"
         );
         let _ = writeln!(text, "{seconds:.3} s");
-        let mut reasons: Vec<(&String, &usize)> = self.gaps_by_reason.iter().collect();
-        reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        for (reason, count) in reasons {
-            let _ = writeln!(text, "{count:7}  {reason}");
+        let lists = [
+            ("block shapes from", &self.kernels_by_shape),
+            ("accesses without a number", &self.accesses_without_number),
+            ("gaps", &self.gaps_by_reason),
+        ];
+        for (title, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            let _ = writeln!(text, "{title}:");
+            let mut counts: Vec<(&String, &usize)> = list.iter().collect();
+            counts.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+            for (reason, count) in counts {
+                let _ = writeln!(text, "{count:7}  {reason}");
+            }
         }
         text
     }
