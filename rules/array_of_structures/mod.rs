@@ -23,6 +23,21 @@ const USED_ENOUGH: f64 = 2.0 / 3.0;
 /// Sectors over the ideal from which one access of a group makes the group worth a finding.
 const RATIO: f64 = 2.0;
 
+/// Bytes of a struct from which loads lose time although they use it whole: a warp's elements then outgrow what L1 keeps
+/// between the loads of the fields (H200: 48 bytes 1.0, 64 bytes 2.0, 128 bytes 4.0 times separate arrays).
+const LOADED_WHOLE: i64 = 64;
+
+/// The same of stores, which write each sector once per field. Below it, a store of many narrow fields loses too
+/// ([`MANY_FIELDS`]). H200: 16 bytes 1.3, 20 bytes 2.7, 32 bytes 9.3 times separate arrays.
+const STORED_WHOLE: i64 = 20;
+
+/// The same of a kernel that also loads the struct: reads and writes then share the sectors (20 bytes 0.8, 28 bytes 2.5).
+const UPDATED_WHOLE: i64 = 24;
+
+/// Sectors over the ideal from which a struct of 8 bytes or more that is stored whole loses time: 2-byte fields 1.6 at 8
+/// bytes, 1-byte fields 4.7, 4-byte fields 1.3 at 16 bytes; at a ratio of 3 and 12 bytes 1.0.
+const MANY_FIELDS: f64 = 4.0;
+
 /// A place in excess, judged with every other access of its kernel to the same element.
 struct Evidence<'a> {
     worst: Seen<'a>,
@@ -30,6 +45,8 @@ struct Evidence<'a> {
     bad: Vec<Seen<'a>>,
     /// Bytes of one element that the kernel uses with this operation.
     used: Bytes,
+    /// Those are all of its bytes but padding.
+    whole: bool,
     /// Sectors of one warp over all accesses of the group, and the bytes used of them.
     union: global::Union,
 }
@@ -82,8 +99,40 @@ fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
     }
     let union = global::union(&requests);
     let share = f64::from(union.used_bytes) / (32.0 * f64::from(union.sectors.max(1)));
-    let enough = used >= meaningful || share >= USED_ENOUGH;
-    (!enough).then_some(Evidence { worst: seen, field, bad: Vec::new(), used: Bytes(used), union })
+    let whole = used >= meaningful;
+    let unused = !whole && share < USED_ENOUGH;
+    let costs = unused
+        || match access.operation {
+            Operation::Load => whole && field.struct_bytes.0 >= LOADED_WHOLE,
+            Operation::Store => stores_cost(seen, field, whole, request.units / request.ideal.max(1e-9)),
+            Operation::Atomic => false,
+        };
+    costs.then_some(Evidence { worst: seen, field, bad: Vec::new(), used: Bytes(used), whole, union })
+}
+
+/// Do stores to most or all of a struct, field by field, take longer than stores to separate arrays?
+fn stores_cost(seen: Seen<'_>, field: &FieldFact, whole: bool, ratio: f64) -> bool {
+    let size = field.struct_bytes.0;
+    if whole && size <= field.struct_align.0.min(16) && !is_volatile(seen) {
+        return false;
+    }
+    let loaded = seen.kernel.accesses.iter().any(|other| {
+        other.operation == Operation::Load
+            && other.base == seen.access.base
+            && other.field.as_ref().is_some_and(|other| other.element == field.element)
+    });
+    match (whole, loaded) {
+        (true, true) => ratio >= 3.0 && size >= UPDATED_WHOLE,
+        (true, false) => (ratio >= 3.0 && size >= STORED_WHOLE) || (ratio >= MANY_FIELDS && size >= 8),
+        (false, true) => size >= STORED_WHOLE,
+        (false, false) => true,
+    }
+}
+
+fn is_volatile(seen: Seen<'_>) -> bool {
+    let base = seen.kernel.bases.get(seen.access.base);
+    let param = base.and_then(|base| base.param).and_then(|place| seen.kernel.params.get(place));
+    param.is_some_and(|param| param.is_volatile)
 }
 
 /// Is the array itself walked without gaps? Else the index is the cause (`uncoalesced-access`).
@@ -139,7 +188,7 @@ fn covered(mut ranges: Vec<(i64, i64)>) -> i64 {
 }
 
 fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
-    let Evidence { worst, field, used, union, .. } = evidence;
+    let Evidence { worst, field, used, whole, union, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
     let request = worst.access.request.as_ref();
     let (units, ideal) = request.map_or((0.0, 0.0), |request| (request.units, request.ideal));
@@ -165,7 +214,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         union.used_bytes,
         u64::from(union.sectors) * 32,
     )];
-    notes.push(cost(place.operation).to_owned());
+    notes.push(cost(place.operation, *whole).to_owned());
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
     Finding {
         rule: &INFO,
@@ -177,10 +226,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
             field.struct_bytes.0, field.struct_name
         ),
         notes,
-        help: Some(format!(
-            "keep what the kernel needs of `{}` in arrays of its own (structure of arrays)",
-            field.struct_name
-        )),
+        help: Some(remedy(field, *whole)),
         trail: place::trail(*worst),
         kernel: worst.kernel.name.clone(),
         access_text: text,
@@ -189,24 +235,41 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     }
 }
 
-fn cost(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Load => {
+fn cost(operation: Operation, whole: bool) -> &'static str {
+    match (operation, whole) {
+        (Operation::Load, false) => {
             "measured on an H200: one of 4 fields of 4 bytes 1.6 times the time of an array of its own, one of 8 2.7 times, \
              all fields 1.0"
         }
-        Operation::Store => {
-            "measured on an H200: partly written sectors cost most; 3 of 8 fields written back take 2.7 times the time of \
-             separate arrays"
+        (Operation::Load, true) => {
+            "each field is a load of its own over all those sectors; measured on an H200, all fields of 4 bytes read: \
+             structs of 48 bytes 1.0 times the time of separate arrays, of 64 bytes 2.0, of 128 bytes 4.0"
         }
-        Operation::Atomic => "each sector that an atomic touches is an operation of its own at the L2",
+        (Operation::Store, false) => {
+            "measured on an H200: partly written sectors cost most; 3 of 4 fields of 4 bytes stored take 2.8 times the time \
+             of separate arrays, 7 of 8 9.4 times"
+        }
+        (Operation::Store, true) => {
+            "each field is a store of its own that writes a part of all those sectors; measured on an H200, all fields of \
+             4 bytes stored: structs of 16 bytes 1.3 times the time of separate arrays, of 20 bytes 2.7, of 32 bytes 9.3"
+        }
+        (Operation::Atomic, _) => "each sector that an atomic touches is an operation of its own at the L2",
+    }
+}
+
+fn remedy(field: &FieldFact, whole: bool) -> String {
+    let name = &field.struct_name;
+    if whole {
+        format!("give each field of `{name}` an array of its own (structure of arrays), or move whole elements through shared memory")
+    } else {
+        format!("keep what the kernel needs of `{name}` in arrays of its own (structure of arrays)")
     }
 }
 
 /// Where the layout allows one vector access, that is the smaller change.
 fn vector_load(field: &FieldFact, operation: Operation) -> Option<Fix> {
     let size = field.struct_bytes.0;
-    let fits = matches!(size, 8 | 16) && !field.is_vector && operation == Operation::Load;
+    let fits = matches!(size, 8 | 16) && field.struct_align.0 < size && !field.is_vector && operation == Operation::Load;
     fits.then(|| Fix {
         title: format!(
             "or align `{}` to {size} bytes, so that reading more of it stays one load",

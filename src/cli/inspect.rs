@@ -67,8 +67,8 @@ fn access(input: &Input, kernel: &KernelFact, fact: &AccessFact) -> InspectAcces
     let at = source.position(fact.span.start);
     let global = fact.space == MemorySpace::Global;
     let shared = fact.space == MemorySpace::Shared;
-    let units = fact.request.as_ref().map(|request| request.units);
-    let ideal = fact.request.as_ref().map(|request| request.ideal);
+    let units = fact.request.as_ref().map(|request| request.issued(request.units));
+    let ideal = fact.request.as_ref().map(|request| request.issued(request.ideal));
     InspectAccess {
         line: at.line,
         column: at.column,

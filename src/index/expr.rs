@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::limits;
 use crate::ir::ast::Name;
@@ -243,8 +243,10 @@ impl Arena {
                 inputs.iter().copied().for_each(visit);
                 deps |= DATA;
             }
-            Node::Final { of, .. } => {
-                deps = self.loops.get(of.0 as usize).map_or(0, |l| l.deps) & !loop_bit(*of);
+            Node::Final { of, var } => {
+                let of_loop = self.loops.get(of.0 as usize);
+                let of_var = of_loop.and_then(|l| l.vars.get(*var as usize)).map_or(0, |v| v.deps);
+                deps = (of_loop.map_or(0, |l| l.deps) | of_var) & !loop_bit(*of);
                 depth = 1;
             }
         }
@@ -499,6 +501,36 @@ impl Arena {
 
     pub fn display(&self, id: ExprId) -> Shown<'_> {
         Shown { arena: self, id }
+    }
+
+    /// The variables of a loop that an expression is made of.
+    pub fn loop_vars_in(&self, id: ExprId, of: LoopId) -> Vec<u32> {
+        let mut seen = FxHashSet::default();
+        let mut out = Vec::new();
+        let mut stack = vec![id];
+        while let Some(id) = stack.pop() {
+            if self.deps(id) & loop_bit(of) == 0 || !seen.insert(id) {
+                continue;
+            }
+            match self.node(id) {
+                Node::Symbol(Symbol::LoopVar(owner, var)) if *owner == of => out.push(*var),
+                // What an inner loop leaves behind may come from any variable of this one.
+                Node::Final { of: inner, .. } => {
+                    if let Some(inner) = self.loops.get(inner.0 as usize) {
+                        stack.push(inner.cond);
+                        stack.extend(inner.vars.iter().flat_map(|var| [var.init, var.next]));
+                    }
+                }
+                Node::Symbol(Symbol::LoopVar(inner, _)) => {
+                    if let Some(inner) = self.loops.get(inner.0 as usize) {
+                        stack.extend(inner.vars.iter().flat_map(|var| [var.init, var.next]));
+                    }
+                }
+                _ => stack.extend(self.children(id)),
+            }
+        }
+        out.sort_unstable();
+        out
     }
 
     /// Children of a node, for walks.

@@ -103,6 +103,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         eval.need(chain.iter().filter_map(|id| Some(arena.loops.get(id.0 as usize)?.cond)));
         eval.fuel = limits::EVALUATIONS_PER_ACCESS.min(*kernel_fuel / 4 + limits::EVALUATIONS_AT_LEAST);
         let granted = eval.fuel;
+        let mut spent = 0;
         let mut measure = Measure {
             eval,
             plan,
@@ -118,9 +119,12 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         if nothing(&measure.tally) && measure.needed & (UNKNOWN | DATA) != 0 {
             measure.ignore_unknown_guards = true;
             measure.left = limits::REQUESTS_PER_ACCESS;
+            spent += granted - measure.eval.fuel;
+            measure.eval.fuel = granted;
             measure.nest(0, u32::MAX);
         }
-        *kernel_fuel = kernel_fuel.saturating_sub(granted - measure.eval.fuel);
+        spent += granted - measure.eval.fuel;
+        *kernel_fuel = kernel_fuel.saturating_sub(spent);
         measure.tally
     }
 

@@ -257,11 +257,21 @@ pub struct RequestFact {
     pub samples: Vec<crate::memory::Lanes>,
 }
 
+impl RequestFact {
+    /// An average over the executed requests as an average over the issued ones, which is what the profiler shows: a
+    /// request whose lanes are all predicated off counts, with no sector and no wavefront.
+    pub fn issued(&self, average: f64) -> f64 {
+        average * self.requests as f64 / (self.requests + self.off).max(1) as f64
+    }
+}
+
 /// A field of an element of an array of structures.
 #[derive(Clone, Debug)]
 pub struct FieldFact {
     pub struct_name: String,
     pub struct_bytes: Bytes,
+    /// The alignment that the type promises: up to 16 bytes, nvcc merges accesses to neighbouring fields within it.
+    pub struct_align: Bytes,
     /// The fields' names with offset and size.
     pub members: Vec<(String, Bytes, Bytes)>,
     /// Byte ranges of the element that this access uses.

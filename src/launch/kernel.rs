@@ -846,6 +846,7 @@ fn field_fact(raw: &RawAccess, element: u32) -> Option<FieldFact> {
     Some(FieldFact {
         struct_name: aggregate.ty.name.clone(),
         struct_bytes: Bytes(size),
+        struct_align: Bytes(aggregate.ty.align),
         members: members(&aggregate.ty),
         used: joined(used),
         element,
@@ -881,6 +882,7 @@ fn whole_struct(raw: &RawAccess, bases: &[Base]) -> Option<FieldFact> {
     Some(FieldFact {
         struct_name: of.name.clone(),
         struct_bytes: Bytes(size),
+        struct_align: Bytes(of.align),
         members: members(of),
         used: joined(used),
         element: 0,

@@ -32,6 +32,8 @@ pub struct Frame {
     pub outer_loops: usize,
     /// Lanes have returned from inside a loop: which ones, and with what, is not followed.
     pub returned_in_loop: bool,
+    /// The macros that the caller was inside of.
+    pub expanding: Vec<Name>,
 }
 
 impl Exec<'_> {
@@ -55,6 +57,7 @@ impl Exec<'_> {
             function,
             outer_loops: self.loops.len(),
             returned_in_loop: false,
+            expanding: std::mem::take(&mut self.expanding),
         });
     }
 
@@ -190,7 +193,7 @@ impl Exec<'_> {
         }
     }
 
-    fn is_function_macro(&self, name: Name, at: Span) -> bool {
+    pub fn is_function_macro(&self, name: Name, at: Span) -> bool {
         !self.expanding.contains(&name)
             && self
                 .project
@@ -206,7 +209,7 @@ impl Exec<'_> {
     }
 
     fn call_expansion(&mut self, name: Name, args: &[Expr], at: Span, discarded: bool) -> Val {
-        let texts: Vec<String> = args.iter().map(|arg| self.sources.text(arg.span).to_owned()).collect();
+        let texts = self.argument_texts(name, args, at);
         if let Some(expr) = self.macro_expr(name, Some(&texts), at) {
             return if discarded {
                 self.discard(&expr);
@@ -221,6 +224,16 @@ impl Exec<'_> {
         }
         // Not parseable as written: what it wraps still runs (`CHECK(cudaMalloc(…))`).
         self.unknown_call(args, at)
+    }
+
+    /// The arguments of a macro as the preprocessor sees them. An expression's span would lose its outer parentheses, and
+    /// `IDX((i - 1), j)` its meaning.
+    pub fn argument_texts(&self, name: Name, args: &[Expr], at: Span) -> Vec<String> {
+        let written = self.sources.text(at).trim_start().strip_prefix(name.as_str());
+        match written.and_then(super::macros::arguments) {
+            Some((texts, _)) => texts,
+            None => args.iter().map(|arg| self.sources.text(arg.span).to_owned()).collect(),
+        }
     }
 
     pub fn call_value(&mut self, target: Val, args: Vec<Val>, at: Span) -> Val {
@@ -283,6 +296,7 @@ impl Exec<'_> {
         self.statements(body);
         self.alive = saved;
         let Some(frame) = self.frames.pop() else { return Val::Void };
+        self.expanding = frame.expanding;
         match self.slot(frame.result).value.clone() {
             Val::Void if !matches!(frame.ret, Ty::Void | Ty::Auto) => self.opaque_of(&frame.ret, Vec::new()),
             value => value,
@@ -311,6 +325,8 @@ impl Exec<'_> {
                 ty => ty,
             };
             let value = match arg {
+                // `f(&x)`: the parameter points to what it was given.
+                Some(Val::Ref(place)) if self.is_address_for(&place, &ty) => Val::Ref(place),
                 Some(value) => {
                     let value = self.plain(value, at);
                     self.convert(value, &ty)
@@ -325,6 +341,26 @@ impl Exec<'_> {
             };
             let ty = if matches!(ty, Ty::Auto | Ty::Unknown(_)) { self.type_of(&value) } else { ty };
             self.declare(param.name, ty, value, false);
+        }
+    }
+
+    /// Is the address of this variable, and not its value, what a parameter of this type takes?
+    fn is_address_for(&mut self, place: &Place, param: &Ty) -> bool {
+        if !matches!(place, Place::Slot { .. }) {
+            return false;
+        }
+        let depth = |ty: &Ty| {
+            let (mut ty, mut depth) = (ty.clone(), 0);
+            while let Ty::Ptr(to) = ty {
+                ty = (*to).clone();
+                depth += 1;
+            }
+            let known = !matches!(ty, Ty::Auto | Ty::Unknown(_));
+            known.then_some(depth)
+        };
+        match (depth(&self.type_of_place(place)), depth(param)) {
+            (Some(of_place), Some(of_param)) => of_place + 1 == of_param,
+            (None, _) | (_, None) => false,
         }
     }
 
@@ -495,7 +531,9 @@ impl Exec<'_> {
     pub fn with_env<T>(&mut self, env: Rc<TemplateEnv>, f: impl FnOnce(&mut Self) -> T) -> T {
         self.push_frame(Name::new(""), self.file(), env, None);
         let out = f(self);
-        self.frames.pop();
+        if let Some(frame) = self.frames.pop() {
+            self.expanding = frame.expanding;
+        }
         out
     }
 

@@ -116,6 +116,8 @@ pub struct Exec<'p> {
     pub(super) base_ids: FxHashMap<(Span, Name), u32>,
     pub(super) structs: FxHashMap<String, Rc<StructTy>>,
     pub(super) snippets: FxHashMap<(Name, String), Option<Rc<Expr>>>,
+    /// Expressions that macros make other than they look, by place.
+    pub(super) spliced: FxHashMap<Span, Option<Rc<Expr>>>,
     pub(super) bodies: FxHashMap<(Name, String), Option<Rc<Vec<Stmt>>>>,
     pub(super) constants: FxHashMap<(FileId, Name), Option<Val>>,
     pub(super) constants_open: Vec<(FileId, Name)>,
@@ -160,6 +162,7 @@ impl<'p> Exec<'p> {
             base_ids: FxHashMap::default(),
             structs: FxHashMap::default(),
             snippets: FxHashMap::default(),
+            spliced: FxHashMap::default(),
             bodies: FxHashMap::default(),
             constants: FxHashMap::default(),
             constants_open: Vec::new(),

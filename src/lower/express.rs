@@ -204,14 +204,15 @@ impl Exec<'_> {
                 Val::Void
             }
             ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
-            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
-                Val::Int(self.short_circuit(*op, a, b), Ty::Bool)
-            }
-            ExprKind::Binary(op, a, b) => {
-                let a = self.value(a);
-                let b = self.value(b);
-                self.binary(*op, a, b, expr.span)
-            }
+            ExprKind::Binary(op, a, b) => match (self.respliced(expr), op) {
+                (Some(spelt), _) => self.spliced_value(&spelt),
+                (None, BinaryOp::And | BinaryOp::Or) => Val::Int(self.short_circuit(*op, a, b), Ty::Bool),
+                (None, _) => {
+                    let a = self.value(a);
+                    let b = self.value(b);
+                    self.binary(*op, a, b, expr.span)
+                }
+            },
             ExprKind::Assign(op, left, right) => self.assign(*op, left, right),
             ExprKind::Ternary(cond, a, b) => self.ternary(cond, a, b),
             ExprKind::Comma(list) => {
@@ -607,6 +608,8 @@ impl Exec<'_> {
 
     pub fn convert(&mut self, value: Val, to: &Ty) -> Val {
         match (to, value) {
+            // `cg::thread_block_tile<32> tile = …`: what a group is, its value says.
+            (_, value @ Val::Group(_)) => value,
             (Ty::Bool, value @ (Val::Int(..) | Val::Float(..) | Val::Opaque(..))) => {
                 Val::Int(self.truth(&value), Ty::Bool)
             }
@@ -1020,13 +1023,17 @@ impl Exec<'_> {
             return None;
         }
         let text = super::macros::expand_call(&item, args, &lookup)?;
-        // `(n) + 1` could be a cast; it is none where `n` is a variable.
-        Some(super::macros::without_casts(&text, &|name| {
+        Some(self.without_casts(&text))
+    }
+
+    /// `(n) + 1` could be a cast; it is none where `n` is a variable.
+    pub fn without_casts(&self, text: &str) -> String {
+        super::macros::without_casts(text, &|name| {
             self.lookup(name).is_some()
                 || self.frames.iter().any(|frame| frame.scopes.iter().any(|scope| scope.contains_key(&name)))
                 || matches!(self.env().get(name), Some(TemplateValue::Value(_)))
                 || self.project.global(&self.tu, name).is_some()
-        }))
+        })
     }
 }
 

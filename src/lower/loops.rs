@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::exec::Exec;
 use super::types::Ty;
 use super::value::{Obj, Place, Pointer, SlotId, Val};
-use crate::index::expr::{ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
+use crate::index::expr::{Deps, ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
 use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, Name, Stmt, StmtKind, VarDecl};
 use crate::source::Span;
 use std::rc::Rc;
@@ -220,15 +220,15 @@ impl Exec<'_> {
                 name: self.slot(leaf.slot).name,
                 init: leaf.init,
                 next: leaf.init,
-                deps: self.arena.deps(leaf.init) | known.map_or(0, |known| known.deps),
+                deps: self.arena.deps(leaf.init) | known.map_or(0, |known| known.deps_of(leaf)),
             })
             .collect();
         let early = known.is_some_and(|known| known.leaves_early);
         if early {
-            let deps = known.map_or(0, |known| known.deps);
+            let deps = known.map_or(0, |known| known.trips);
             vars.push(LoopVar { name: Name::new("running"), init: one, next: one, deps });
         }
-        self.arena.loops.push(Loop { vars, cond: one, test_last, deps: known.map_or(0, |known| known.deps) });
+        self.arena.loops.push(Loop { vars, cond: one, test_last, deps: known.map_or(0, |known| known.trips) });
         for (place, leaf) in carried.iter().enumerate() {
             let symbol = self.arena.symbol(Symbol::LoopVar(id, place as u32));
             self.write_leaf(leaf.slot, &leaf.path, symbol);
@@ -254,7 +254,6 @@ impl Exec<'_> {
     fn close(&mut self, id: LoopId, carried: Vec<Carried>, entry: ExprId, cond: ExprId, early: bool) -> Pass {
         let leaves_early = self.alive != entry;
         let mut changed = Vec::new();
-        let mut deps = self.arena.deps(cond);
         let mut next = Vec::new();
         for (place, leaf) in carried.iter().enumerate() {
             let symbol = self.arena.symbol(Symbol::LoopVar(id, place as u32));
@@ -262,28 +261,63 @@ impl Exec<'_> {
             let value = self.read_leaf(&value, &leaf.path).unwrap_or(symbol);
             if value != symbol {
                 changed.push((leaf.slot, leaf.path.clone()));
-                deps |= self.arena.deps(value) | self.arena.deps(leaf.init);
             }
             next.push(value);
         }
+        let (deps, trips) = self.loop_deps(id, &carried, &next, &[Some(cond), leaves_early.then_some(self.alive)]);
         let mut total = cond;
         if early {
             let running = self.arena.symbol(Symbol::LoopVar(id, carried.len() as u32));
             next.push(self.alive);
             total = self.arena.and(cond, running);
         }
-        if leaves_early {
-            deps |= self.arena.deps(self.alive);
-        }
-        deps &= !loop_bit(id);
         if let Some(of) = self.arena.loops.get_mut(id.0 as usize) {
-            for (var, next) in of.vars.iter_mut().zip(next) {
+            for (place, (var, next)) in of.vars.iter_mut().zip(next).enumerate() {
                 var.next = next;
+                var.deps = deps.get(place).copied().unwrap_or(trips);
             }
             of.cond = total;
-            of.deps = deps;
+            of.deps = trips;
         }
-        Pass { id, carried, changed, cond: total, leaves_early, deps }
+        Pass { id, carried, changed, cond: total, leaves_early, deps, trips }
+    }
+
+    /// What each carried variable depends on, and what the number of iterations does: an accumulator of loaded data does
+    /// not make the counter beside it depend on data.
+    fn loop_deps(
+        &self,
+        id: LoopId,
+        carried: &[Carried],
+        next: &[ExprId],
+        stops: &[Option<ExprId>],
+    ) -> (Vec<Deps>, Deps) {
+        let own = |of: ExprId| self.arena.deps(of) & !loop_bit(id);
+        let mut deps: Vec<Deps> =
+            carried.iter().zip(next).map(|(leaf, &next)| self.arena.deps(leaf.init) | own(next)).collect();
+        let uses: Vec<Vec<u32>> = next.iter().map(|&next| self.arena.loop_vars_in(next, id)).collect();
+        // Each round passes dependences on by one step; there are no longer chains than variables.
+        for _ in 0..carried.len() {
+            let before = deps.clone();
+            for (place, uses) in uses.iter().enumerate() {
+                for &from in uses {
+                    let from = before.get(from as usize).copied().unwrap_or(0);
+                    if let Some(deps) = deps.get_mut(place) {
+                        *deps |= from;
+                    }
+                }
+            }
+            if deps == before {
+                break;
+            }
+        }
+        let mut trips = 0;
+        for &stop in stops.iter().flatten() {
+            trips |= own(stop);
+            for var in self.arena.loop_vars_in(stop, id) {
+                trips |= deps.get(var as usize).copied().unwrap_or(0);
+            }
+        }
+        (deps, trips)
     }
 
     /// After the loop every changed variable has its final value.
@@ -345,7 +379,7 @@ impl Exec<'_> {
     // Loop macros and range-for.
 
     pub fn loop_macro(&mut self, name: Name, args: &[Expr], body: &Stmt, at: Span) {
-        let texts: Vec<String> = args.iter().map(|arg| self.sources.text(arg.span).to_owned()).collect();
+        let texts = self.argument_texts(name, args, at);
         if let Some(text) = self.expand_macro(name, Some(&texts), at)
             && let Some(mut head) = crate::syntax::parse_stmts(&format!("{text} ;"), at)
             && graft(&mut head, body)
@@ -434,7 +468,17 @@ struct Pass {
     changed: Vec<(SlotId, Vec<usize>)>,
     cond: ExprId,
     leaves_early: bool,
-    deps: crate::index::expr::Deps,
+    /// Of each carried variable.
+    deps: Vec<Deps>,
+    /// Of the number of iterations.
+    trips: Deps,
+}
+
+impl Pass {
+    fn deps_of(&self, leaf: &Carried) -> Deps {
+        let same = |known: &Carried| known.slot == leaf.slot && known.path == leaf.path;
+        self.carried.iter().position(same).and_then(|place| self.deps.get(place)).copied().unwrap_or(0)
+    }
 }
 
 fn root_slot(place: &Place) -> Option<SlotId> {

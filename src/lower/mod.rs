@@ -13,5 +13,6 @@ pub mod loops;
 pub mod macros;
 pub mod place;
 pub mod project;
+pub mod splice;
 pub mod types;
 pub mod value;
