@@ -260,7 +260,9 @@ fn cost(operation: Operation, whole: bool) -> &'static str {
 fn remedy(field: &FieldFact, whole: bool) -> String {
     let name = &field.struct_name;
     if whole {
-        format!("give each field of `{name}` an array of its own (structure of arrays), or move whole elements through shared memory")
+        format!(
+            "give each field of `{name}` an array of its own (structure of arrays), or move whole elements through shared memory"
+        )
     } else {
         format!("keep what the kernel needs of `{name}` in arrays of its own (structure of arrays)")
     }
@@ -269,7 +271,10 @@ fn remedy(field: &FieldFact, whole: bool) -> String {
 /// Where the layout allows one vector access, that is the smaller change.
 fn vector_load(field: &FieldFact, operation: Operation) -> Option<Fix> {
     let size = field.struct_bytes.0;
-    let fits = matches!(size, 8 | 16) && field.struct_align.0 < size && !field.is_vector && operation == Operation::Load;
+    let fits = matches!(size, 8 | 16)
+        && field.struct_align.0 < size
+        && !field.is_vector
+        && operation == Operation::Load;
     fits.then(|| Fix {
         title: format!(
             "or align `{}` to {size} bytes, so that reading more of it stays one load",

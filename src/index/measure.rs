@@ -62,6 +62,8 @@ pub struct Plan<'a> {
     pub hypothesis: Option<[u32; 3]>,
     /// Conjuncts of the guard that switch lanes off but do not keep the warp away.
     pub predicated: &'a [ExprId],
+    /// Addresses are rounded down to a multiple of it: the access is a part of a wider one.
+    pub align: i64,
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
 }
 
@@ -310,7 +312,9 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             self.tally.irregular += 1;
             return;
         }
-        let lanes = Lanes { active, address: address.value };
+        let align = self.plan.align.max(1);
+        let address = address.value.map(|address| address.wrapping_sub(address.rem_euclid(align)));
+        let lanes = Lanes { active, address };
         self.count(&lanes);
     }
 

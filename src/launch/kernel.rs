@@ -221,7 +221,8 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
             (Some(Val::Ptr(pointer)), Ty::Ptr(to)) => {
                 Val::Ptr(named_pointer(exec, pointer, to, param.name.as_str(), place))
             }
-            (Some(Val::Opaque(..) | Val::Ref(_)), Ty::Ptr(_)) | (None, _) => {
+            // A null pointer in a launch says nothing about the kernel.
+            (Some(Val::Opaque(..) | Val::Ref(_) | Val::Int(..)), Ty::Ptr(_)) | (None, _) => {
                 parameter(exec, &ty, param.name.as_str(), place)
             }
             (Some(Val::Opaque(Ty::Unknown(_), _)), Ty::Struct(_)) => {
@@ -280,7 +281,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
     let mut base_facts = Vec::new();
     let mut elements: FxHashMap<(u32, ExprId), u32> = FxHashMap::default();
     let mut accesses = Vec::new();
-    let merged = merged_pairs(eval.arena, &kernel.accesses);
+    let merged = super::merge::merged(eval.arena, bases, &kernel.accesses);
     for raw in &merged {
         let Some(base) = bases.get(raw.base as usize) else { continue };
         let place = *base_places.entry(raw.base).or_insert_with(|| {
@@ -339,62 +340,6 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
         }
     };
     kernel.kernel.item.params.iter().zip(buffers).map(fact).collect()
-}
-
-/// Scalar shared accesses to neighbouring elements that the compiler makes one wide instruction (hardware.md §5): the same
-/// array, operation, guard and loops, one element apart, the lower one aligned to both by construction.
-fn merged_pairs(arena: &Arena, accesses: &[RawAccess]) -> Vec<RawAccess> {
-    let mut out = accesses.to_vec();
-    for place in 0..out.len() {
-        let Some(low) = accesses.get(place) else { break };
-        let plain = low.kind == AccessKind::Plain
-            && low.space == MemorySpace::Shared
-            && low.operation != Operation::Atomic;
-        if !plain || low.width > 8 || low.width != low.bytes || !is_multiple(arena, low.offset, 2 * low.width)
-        {
-            continue;
-        }
-        let mate = accesses.iter().enumerate().find(|(_, high)| {
-            high.base == low.base
-                && high.operation == low.operation
-                && high.kind == low.kind
-                && high.width == low.width
-                && high.guard == low.guard
-                && high.loops == low.loops
-                && high.calls == low.calls
-                && differs_by(arena, low.offset, high.offset) == Some(low.width)
-        });
-        let Some((mate, _)) = mate else { continue };
-        for index in [place, mate] {
-            if let Some(raw) = out.get_mut(index) {
-                raw.offset = low.offset;
-                raw.width = 2 * low.width;
-            }
-        }
-    }
-    out
-}
-
-/// `b − a`, where it is a number.
-fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
-    let parts = |id: ExprId| match arena.node(id) {
-        Node::Const(value) => (*value, Vec::new()),
-        Node::Sum { constant, terms } => (*constant, terms.to_vec()),
-        _ => (0, vec![(1, id)]),
-    };
-    let ((ca, ta), (cb, tb)) = (parts(a), parts(b));
-    (ta == tb).then(|| cb.wrapping_sub(ca))
-}
-
-/// Is every term of the sum a multiple of `of`?
-fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
-    match arena.node(id) {
-        Node::Const(value) => value % of == 0,
-        Node::Sum { constant, terms } => {
-            constant % of == 0 && terms.iter().all(|(coefficient, _)| coefficient % of == 0)
-        }
-        _ => false,
-    }
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
@@ -502,6 +447,7 @@ fn tallies(
         grid: kernel.grid.filter(|_| grid_is_known(eval, kernel)),
         hypothesis: dims.is_none().then_some(shape.block),
         predicated: &raw.predicated,
+        align: raw.merged.unwrap_or(1),
         cost: &cost,
     };
     let deps = all_deps(arena, raw, kernel);
@@ -541,7 +487,7 @@ fn all_deps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Deps {
 }
 
 fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
-    let width = u32::try_from(raw.width).unwrap_or(16).max(1);
+    let width = u32::try_from(raw.merged.unwrap_or(raw.width)).unwrap_or(16).max(1);
     let (space, operation, kind) = (raw.space, raw.operation, raw.kind);
     let reduced = kind == AccessKind::AtomicReduced;
     move |lanes: &Lanes| match space {
@@ -679,7 +625,7 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
             AccessKind::AsyncCopy => AccessPath::AsyncCopy,
             AccessKind::Matrix(count) => AccessPath::Matrix(count),
         },
-        width: Bytes(raw.width),
+        width: Bytes(raw.merged.unwrap_or(raw.width)),
         bytes: Bytes(raw.bytes),
         base: 0,
         index: arena.display(raw.offset).to_string(),

@@ -5,6 +5,7 @@
 //! that nothing launches is analysed with its launch bounds, an annotation, the configuration, or hypotheses that fit it.
 
 pub mod kernel;
+mod merge;
 pub mod persist;
 pub mod roots;
 pub mod shape;

@@ -21,6 +21,8 @@ use crate::source::{FileId, Sources, Span};
 /// One access as the source makes it, before any number.
 #[derive(Clone, Debug)]
 pub struct RawAccess {
+    /// The bytes of the wider instruction that the compiler makes of it and its neighbours.
+    pub merged: Option<i64>,
     pub span: Span,
     /// Calls that led here, outermost first.
     pub calls: Vec<Span>,
@@ -803,23 +805,70 @@ impl Dims {
     }
 }
 
-/// Is the branch so short that nvcc predicates it: one or two plain assignments, no call, loop or return?
+/// Is the branch so short that nvcc predicates it: up to four plain assignments, no loop or return, and no call but of
+/// what becomes an instruction or two?
 fn is_predicated(stmt: &Stmt) -> bool {
     let one = std::slice::from_ref(stmt);
     let body = match &stmt.kind {
         StmtKind::Block(body) => body.as_slice(),
         _ => one,
     };
-    if body.len() > 2 || !body.iter().all(|stmt| matches!(stmt.kind, StmtKind::Expr(_) | StmtKind::Empty)) {
+    if body.len() > 4 || !body.iter().all(|stmt| matches!(stmt.kind, StmtKind::Expr(_) | StmtKind::Empty)) {
         return false;
     }
     let (mut size, mut plain) = (0, true);
     crate::ir::walk::expressions(body, &mut |expr| {
         size += 1;
-        plain &= !matches!(
-            expr.kind,
-            ast::ExprKind::Call { .. } | ast::ExprKind::Lambda(_) | ast::ExprKind::Launch { .. }
-        );
+        plain &= match &expr.kind {
+            ast::ExprKind::Call { callee, .. } => match &callee.kind {
+                ast::ExprKind::Name(path) => is_short(path.name.as_str()),
+                _ => false,
+            },
+            ast::ExprKind::Lambda(_) | ast::ExprKind::Launch { .. } => false,
+            _ => true,
+        };
     });
-    plain && size <= 32
+    plain && size <= 40
+}
+
+/// Functions that are an instruction or two, and functors such as `op(a, b)`.
+fn is_short(name: &str) -> bool {
+    const SHORT: &[&str] = &[
+        "min",
+        "max",
+        "fmin",
+        "fmax",
+        "fminf",
+        "fmaxf",
+        "abs",
+        "fabs",
+        "fabsf",
+        "fma",
+        "fmaf",
+        "op",
+        "umin",
+        "umax",
+        "__hadd",
+        "__hmul",
+        "make_float2",
+        "make_float3",
+        "make_float4",
+        "make_double2",
+        "make_double3",
+        "make_double4",
+        "make_int2",
+        "make_int4",
+        "make_uint2",
+        "make_uint4",
+        "__hmax",
+        "__hmin",
+        "__hfma",
+        "__fmaf_rn",
+        "__fadd_rn",
+        "__fmul_rn",
+        "int",
+        "float",
+        "double",
+    ];
+    SHORT.contains(&name)
 }

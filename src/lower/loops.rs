@@ -228,7 +228,12 @@ impl Exec<'_> {
             let deps = known.map_or(0, |known| known.trips);
             vars.push(LoopVar { name: Name::new("running"), init: one, next: one, deps });
         }
-        self.arena.loops.push(Loop { vars, cond: one, test_last, deps: known.map_or(0, |known| known.trips) });
+        self.arena.loops.push(Loop {
+            vars,
+            cond: one,
+            test_last,
+            deps: known.map_or(0, |known| known.trips),
+        });
         for (place, leaf) in carried.iter().enumerate() {
             let symbol = self.arena.symbol(Symbol::LoopVar(id, place as u32));
             self.write_leaf(leaf.slot, &leaf.path, symbol);
@@ -264,7 +269,8 @@ impl Exec<'_> {
             }
             next.push(value);
         }
-        let (deps, trips) = self.loop_deps(id, &carried, &next, &[Some(cond), leaves_early.then_some(self.alive)]);
+        let (deps, trips) =
+            self.loop_deps(id, &carried, &next, &[Some(cond), leaves_early.then_some(self.alive)]);
         let mut total = cond;
         if early {
             let running = self.arena.symbol(Symbol::LoopVar(id, carried.len() as u32));

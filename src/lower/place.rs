@@ -683,6 +683,7 @@ impl Exec<'_> {
         let width = piece_width(bytes, pointer.to.align());
         let calls = self.frames.iter().filter_map(|frame| frame.call).collect();
         self.accesses.push(RawAccess {
+            merged: None,
             span: at,
             calls,
             space,

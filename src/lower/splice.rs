@@ -40,7 +40,11 @@ impl Exec<'_> {
     fn reparsed(&self, expr: &Expr) -> Option<Rc<Expr>> {
         let at = expr.span;
         let lookup = |name: Name| {
-            if self.lookup(name).is_some() { None } else { self.project.macro_at(&self.tu, name, at.file, at.start) }
+            if self.lookup(name).is_some() {
+                None
+            } else {
+                self.project.macro_at(&self.tu, name, at.file, at.start)
+            }
         };
         let text = super::macros::expand(self.sources.text(at), &lookup)?;
         crate::syntax::parse_expr(&self.without_casts(&text), at).map(Rc::new)

@@ -118,7 +118,7 @@ fn visible(defines: &Defines, edges: &[Vec<FileId>], first: &[Masked], root: Fil
 /// Parses one masked file; kernels that came out unclean are parsed again alone.
 fn parse(id: FileId, text: &str, masked: &Masked) -> Parsed {
     let side = Side::of(masked);
-    let unit = build::parse(id, text, &super::mask_parens::without_lone_parentheses(&masked.text), &side);
+    let unit = build::parse(id, text, &super::mask_types::settled(&masked.text), &side);
     let mut parsed = Parsed {
         unit,
         includes: masked.includes.iter().map(|include| include.path.clone()).collect(),
@@ -131,7 +131,7 @@ fn parse(id: FileId, text: &str, masked: &Masked) -> Parsed {
             continue;
         }
         let range = super::mask::island(masked, head);
-        let alone = super::mask_parens::without_lone_parentheses(&super::mask::isolate(masked, &range));
+        let alone = super::mask_types::settled(&super::mask::isolate(masked, &range));
         let island = build::parse(id, text, &alone, &side);
         let found = island.functions.into_iter().find(|function| {
             function.name.as_str() == head.name

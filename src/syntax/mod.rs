@@ -8,8 +8,8 @@ pub mod macros;
 pub mod mask;
 mod mask_calls;
 mod mask_kernel;
-mod mask_parens;
 mod mask_scope;
+mod mask_types;
 mod mask_words;
 
 pub use build::{parse_expr, parse_stmts, parse_type};

@@ -1,0 +1,138 @@
+//! Scalar shared accesses that the compiler makes wide ones.
+//!
+//! nvcc moves neighbouring elements of a declared array by one instruction where their order and the alignment of the
+//! index are plain: `s[2 * t]` and `s[2 * t + 1]` become one load of 8 bytes, four fields of a struct one of 16, and so
+//! do the iterations of an unrolled `for (k…) … s[t][k]`, a row whose pitch is a multiple of 16 bytes (measured with
+//! nvcc 13 for sm_90: `LDS.128`, for a broadcast 2 wavefronts of 2). A pitch of 33 words keeps them apart.
+
+use crate::index::expr::{Arena, ExprId, LoopId, Node, Symbol};
+use crate::ir::facts::{MemorySpace, Operation};
+use crate::lower::exec::{AccessKind, RawAccess};
+use crate::lower::value::Base;
+
+/// The widest instruction.
+const WIDEST: i64 = 16;
+
+/// The accesses with [`RawAccess::merged`] set to the bytes of the instruction that they become part of.
+pub fn merged(arena: &Arena, bases: &[Base], accesses: &[RawAccess]) -> Vec<RawAccess> {
+    let mut out = accesses.to_vec();
+    for place in 0..accesses.len() {
+        let Some(access) = accesses.get(place).filter(|access| may_merge(bases, access)) else { continue };
+        let mut wide = WIDEST;
+        while wide > access.width && out.get(place).is_some_and(|out| out.merged.is_none()) {
+            let parts = with_neighbours(arena, accesses, place, wide);
+            for part in parts.into_iter().flatten() {
+                if let Some(part) = out.get_mut(part) {
+                    part.merged = Some(wide);
+                }
+            }
+            if over_iterations(arena, accesses, access, wide)
+                && let Some(out) = out.get_mut(place)
+            {
+                out.merged = Some(wide);
+            }
+            wide /= 2;
+        }
+    }
+    out
+}
+
+/// A plain scalar of an array whose start the compiler can align.
+fn may_merge(bases: &[Base], access: &RawAccess) -> bool {
+    access.kind == AccessKind::Plain
+        && access.space == MemorySpace::Shared
+        && access.operation != Operation::Atomic
+        && access.width == access.bytes
+        && bases.get(access.base as usize).is_some_and(|base| !base.extents.is_empty() || base.span.is_some())
+}
+
+/// The accesses that with this one, the lowest, fill an aligned piece of `wide` bytes in each lane.
+fn with_neighbours(arena: &Arena, accesses: &[RawAccess], place: usize, wide: i64) -> Option<Vec<usize>> {
+    let low = accesses.get(place)?;
+    if !is_multiple(arena, low.offset, wide) {
+        return None;
+    }
+    let alike = |other: &RawAccess| {
+        other.base == low.base
+            && other.operation == low.operation
+            && other.kind == low.kind
+            && other.width == low.width
+            && other.guard == low.guard
+            && other.loops == low.loops
+            && other.calls == low.calls
+    };
+    let mut parts = vec![place];
+    for part in 1..wide / low.width {
+        let mate = accesses.iter().enumerate().find(|(at, other)| {
+            alike(other)
+                && differs_by(arena, low.offset, other.offset) == Some(part * low.width)
+                && !is_kept_apart(accesses, low, place, *at)
+        });
+        parts.push(mate?.0);
+    }
+    Some(parts)
+}
+
+/// Another kind of access to the same array lies between the two.
+fn is_kept_apart(accesses: &[RawAccess], low: &RawAccess, one: usize, other: usize) -> bool {
+    let between = accesses.get(one.min(other)..one.max(other)).unwrap_or(&[]);
+    between.iter().any(|access| access.base == low.base && access.operation != low.operation)
+}
+
+/// Do the iterations of the innermost loop load aligned pieces part by part, with nothing stored in between?
+fn over_iterations(arena: &Arena, accesses: &[RawAccess], access: &RawAccess, wide: i64) -> bool {
+    let Some(&inner) = access.loops.last() else { return false };
+    if access.operation != Operation::Load {
+        return false;
+    }
+    let stored = accesses.iter().any(|other| {
+        other.space == MemorySpace::Shared
+            && other.operation != Operation::Load
+            && other.loops.contains(&inner)
+    });
+    !stored && walks_in_step(arena, access, inner, wide)
+}
+
+/// Is the offset a multiple of `wide` plus the access's width for each iteration, from an aligned start?
+fn walks_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> bool {
+    let Some(of) = arena.loops.get(inner.0 as usize) else { return false };
+    let (constant, terms) = parts(arena, access.offset);
+    let mut start = constant;
+    let mut steps = false;
+    for (coefficient, id) in terms {
+        match arena.node(id) {
+            Node::Symbol(Symbol::LoopVar(owner, var)) if *owner == inner => {
+                let Some(var) = of.vars.get(*var as usize) else { return false };
+                let Node::Const(init) = arena.node(var.init) else { return false };
+                if coefficient != access.width || differs_by(arena, id, var.next) != Some(1) {
+                    return false;
+                }
+                start += coefficient * init;
+                steps = true;
+            }
+            _ if coefficient % wide == 0 => {}
+            _ => return false,
+        }
+    }
+    steps && start % wide == 0
+}
+
+fn parts(arena: &Arena, id: ExprId) -> (i64, Vec<(i64, ExprId)>) {
+    match arena.node(id) {
+        Node::Const(value) => (*value, Vec::new()),
+        Node::Sum { constant, terms } => (*constant, terms.to_vec()),
+        _ => (0, vec![(1, id)]),
+    }
+}
+
+/// `b − a`, where it is a number.
+fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
+    let ((ca, ta), (cb, tb)) = (parts(arena, a), parts(arena, b));
+    (ta == tb).then(|| cb.wrapping_sub(ca))
+}
+
+/// Is every term of the sum a multiple of `of`?
+fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
+    let (constant, terms) = parts(arena, id);
+    constant % of == 0 && terms.iter().all(|(coefficient, _)| coefficient % of == 0)
+}
