@@ -583,6 +583,10 @@ impl<'a> Evaluator<'a> {
             return self.data(mix(id.0, var ^ 0xF1A1), &conditions);
         }
         value.undefined |= !ended;
+        // A count of what data say is as unknown as the data: what came out is one of many results.
+        if value.data.is_some() && !value.undefined {
+            return self.data(mix(id.0, var ^ 0xF1A1), &[Rc::new(value)]);
+        }
         value
     }
 }

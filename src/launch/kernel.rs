@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::shape::{Declared, annotation, hypotheses};
+use super::shape::{Declared, annotation, completed, hypotheses};
 use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
 use crate::index::expr::{
@@ -97,8 +97,13 @@ impl<'p, 'd> Runner<'p, 'd> {
         exec.probing = 0;
         exec.step_limit = exec.steps + limits::KERNEL_STEPS;
         let symbols = Dims::symbols(&mut exec.arena);
+        let block = launch.and_then(|launch| launch.block).unwrap_or(symbols.block);
         exec.dims = Dims {
-            block: launch.and_then(|launch| launch.block).unwrap_or(symbols.block),
+            // An extent that the launch leaves open is whatever block is tried.
+            block: std::array::from_fn(|axis| {
+                let is_known = exec.arena.deps(block[axis]) & (UNKNOWN | DATA) == 0;
+                if is_known { block[axis] } else { symbols.block[axis] }
+            }),
             grid: launch.and_then(|launch| launch.grid).unwrap_or(symbols.grid),
         };
         let def = kernel.item.clone();
@@ -368,7 +373,11 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
         return kernel.fixed.clone();
     }
     let [uses_y, uses_z] = axes_used(sources, &kernel.kernel.item);
-    hypotheses(uses_y, uses_z, None)
+    let blocks = match known_extents(eval, kernel) {
+        [None, None, _] => hypotheses(uses_y, uses_z, None),
+        known => completed(known),
+    };
+    blocks
         .into_iter()
         .map(|block| LaunchShape {
             block,
@@ -377,6 +386,16 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
             span: kernel.launch_span,
         })
         .collect()
+}
+
+/// The extents of the block that the launch site gives, where it leaves others open.
+fn known_extents(eval: &mut Evaluator, kernel: &Executed) -> [Option<u32>; 3] {
+    let Some(block) = kernel.block else { return [None; 3] };
+    block.map(|extent| {
+        let known = eval.arena.deps(extent) & (UNKNOWN | DATA) == 0;
+        let value = known.then(|| eval.uniform(extent))?;
+        u32::try_from(value).ok().filter(|value| (1..=1024).contains(value))
+    })
 }
 
 /// The block at the launch site; `None` where it depends on something unknown.
@@ -581,14 +600,18 @@ fn measure_access(
     if hypothetical && arena.deps(raw.offset) & TID != 0 {
         let names: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();
         let text = match (agree_shapes, names.as_slice()) {
-            (_, [only]) => format!("no launch is seen: a block of {only} threads"),
-            (true, _) => format!("no launch is seen: the same for blocks of {}", names.join(", ")),
+            (_, [only]) => format!("a block of {only} threads"),
+            (true, _) => format!("the same for blocks of {}", names.join(", ")),
             (false, _) => {
                 let block = shapes.get(shape).map(LaunchShape::to_string).unwrap_or_default();
-                format!("no launch is seen: a block of {block} threads, the best of {}", names.join(", "))
+                format!("a block of {block} threads, the best of {}", names.join(", "))
             }
         };
-        fact.assumptions.push(text);
+        let why = match kernel.launch_span {
+            Some(_) => "the launch leaves the block open",
+            None => "no launch is seen",
+        };
+        fact.assumptions.push(format!("{why}: {text}"));
         fact.confidence = Confidence::Assumed;
     }
     fact

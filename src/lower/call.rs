@@ -102,13 +102,14 @@ impl Exec<'_> {
     fn call_name(&mut self, path: &Path, whole: &Expr, args: &[Expr], discarded: bool) -> Val {
         let name = path.name;
         let at = whole.span;
+        // A macro before a variable of its name: `#define img(y, x) img[(y) * w + (x)]`.
+        if path.scope.is_empty() && path.args.is_none() && self.is_function_macro(name, at) {
+            return self.call_macro(name, args, at, discarded);
+        }
         if path.scope.is_empty() && self.lookup(name).is_some() {
             let target = self.value_or_place(&Expr { span: at, kind: ExprKind::Name(path.clone()) });
             let args = self.arguments(args);
             return self.call_value(target, args, at);
-        }
-        if path.scope.is_empty() && path.args.is_none() && self.is_function_macro(name, at) {
-            return self.call_macro(name, args, at, discarded);
         }
         if path.scope.is_empty()
             && let Some(TemplateValue::Value(value)) = self.env().get(name).cloned()
