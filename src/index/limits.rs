@@ -10,6 +10,10 @@ pub const CALL_DEPTH: usize = 14;
 pub const KERNEL_STEPS: usize = 40_000;
 /// Statements executed for one host root, with everything it calls.
 pub const HOST_STEPS: usize = 60_000;
+/// Bytes of a host function's body above which it is not executed unless it leads to a launch: it prints, checks or fills.
+pub const LONG_HOST_FUNCTION: u32 = 6_000;
+/// Iterations of a host loop through a table of block sizes or kernels that are run one by one.
+pub const TABLE_ITERATIONS: usize = 8;
 /// Launches analysed for one kernel; more are counted, not analysed.
 pub const LAUNCHES_PER_KERNEL: usize = 8;
 /// Requests evaluated for one access, launch and valuation.

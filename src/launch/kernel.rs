@@ -562,7 +562,7 @@ fn measure_access(
     let whole = all.iter().flat_map(|(_, list)| list);
     let irregular: u64 = whole.clone().map(|tally| tally.irregular).sum();
     let requests: u64 = whole.clone().map(|tally| tally.requests).sum();
-    if irregular > requests || flat.is_empty() {
+    if irregular >= requests.max(1) || flat.is_empty() {
         fact.irregular = irregular > 0;
         fact.unknown = Some(reason(arena, raw, irregular, whole.clone().map(|tally| tally.undefined).sum()));
         return fact;

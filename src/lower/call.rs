@@ -413,7 +413,8 @@ impl Exec<'_> {
         let def = entry.item.clone();
         let depth = self.frames.iter().filter(|frame| frame.function == def.name).count();
         let host_only = self.mode == Mode::Host && !self.launching.contains(&def.name_span);
-        let long = host_only && def.body_span.is_some_and(|span| span.end - span.start > 2_500);
+        let long =
+            host_only && def.body_span.is_some_and(|span| span.end - span.start > limits::LONG_HOST_FUNCTION);
         if self.frames.len() > limits::CALL_DEPTH || depth > 2 || self.out_of_budget() || long {
             let plain = self.rvalues(&args, at);
             if long {

@@ -116,6 +116,8 @@ pub struct Exec<'p> {
     pub launching: std::sync::Arc<FxHashSet<Span>>,
     pub(super) journal: Vec<(SlotId, Val)>,
     pub(super) base_ids: FxHashMap<(Span, Name), u32>,
+    /// Global variables of the host by the place of their name.
+    pub(super) globals: FxHashMap<Span, SlotId>,
     pub(super) structs: FxHashMap<String, Rc<StructTy>>,
     pub(super) snippets: FxHashMap<(Name, String), Option<Rc<Expr>>>,
     /// Expressions that macros make other than they look, by place.
@@ -162,6 +164,7 @@ impl<'p> Exec<'p> {
             launching: Default::default(),
             journal: Vec::new(),
             base_ids: FxHashMap::default(),
+            globals: FxHashMap::default(),
             structs: FxHashMap::default(),
             snippets: FxHashMap::default(),
             spliced: FxHashMap::default(),
@@ -298,7 +301,9 @@ impl<'p> Exec<'p> {
                 if let Some(init) = init {
                     exec.statement(init);
                 }
-                exec.run_loop(cond.as_ref(), step.as_ref(), body, false);
+                if !exec.unroll(cond.as_ref(), step.as_ref(), body) {
+                    exec.run_loop(cond.as_ref(), step.as_ref(), body, false);
+                }
             }),
             StmtKind::RangeFor { var, range, body } => self.range_for(var, range, body),
             StmtKind::While { cond, body } => self.run_loop(Some(cond), None, body, false),

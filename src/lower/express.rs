@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::exec::{Exec, Mode};
 use super::types::{TemplateValue, Ty};
-use super::value::{Closure, Obj, Place, Pointer, Val};
+use super::value::{Closure, Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::{Axis, ExprId, Node, Op, Symbol};
 use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, UnaryOp};
 use crate::source::Span;
@@ -911,15 +911,35 @@ impl Exec<'_> {
                 aggregate: None,
             }));
         }
-        if let Some(value) = self.constant_of(file, var) {
-            // A variable that host code may change is only its first value at `main`'s start; good enough as the value
-            // of a run without arguments, and only there.
-            if storage.is_const || storage.is_constexpr || self.mode == Mode::Host {
-                return value;
-            }
+        if let Some(value) = self.constant_of(file, var)
+            && (storage.is_const || storage.is_constexpr)
+        {
+            return value;
+        }
+        if self.mode == Mode::Host {
+            let slot = self.global_slot(file, var);
+            return Val::Ref(Rc::new(Place::Slot { slot, path: Vec::new() }));
         }
         let ty = self.ty(&var.ty);
         self.symbolic(&ty, var.name.as_str(), None)
+    }
+
+    /// Where a global variable of the host lives while a host function is executed. It starts with its initialiser; one
+    /// without is what some other function makes it.
+    pub fn global_slot(&mut self, file: crate::source::FileId, var: &ast::VarDecl) -> SlotId {
+        if let Some(&slot) = self.globals.get(&var.name_span) {
+            return slot;
+        }
+        let ty = self.ty(&var.ty);
+        let value = match (self.constant_of(file, var), &ty) {
+            (Some(value), _) => value,
+            (None, Ty::Array(..) | Ty::Struct(_)) => self.uninitialized(&ty),
+            (None, _) => self.symbolic(&ty, var.name.as_str(), None),
+        };
+        let slot = SlotId(self.slots.len() as u32);
+        self.slots.push(super::value::Slot { name: var.name, ty, value, is_reference: false });
+        self.globals.insert(var.name_span, slot);
+        slot
     }
 
     fn constant_of(&mut self, file: crate::source::FileId, var: &ast::VarDecl) -> Option<Val> {

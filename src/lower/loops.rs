@@ -10,7 +10,9 @@ use super::exec::Exec;
 use super::types::Ty;
 use super::value::{Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::{Deps, ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
+use crate::index::limits;
 use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, Name, Stmt, StmtKind, VarDecl};
+use crate::ir::walk;
 use crate::source::Span;
 use std::rc::Rc;
 
@@ -91,6 +93,50 @@ impl Exec<'_> {
         });
     }
 
+    /// A host loop through a small table of block sizes or kernels: each iteration is run by itself, so that a launch has
+    /// the entries that belong together. `false` where the loop is none.
+    pub fn unroll(&mut self, cond: Option<&Expr>, step: Option<&Expr>, body: &Stmt) -> bool {
+        let (Some(cond), Some(step)) = (cond, step) else { return false };
+        if self.mode != super::exec::Mode::Host || self.probing > 0 || !self.reads_table(step, body) {
+            return false;
+        }
+        for iteration in 0..limits::TABLE_ITERATIONS {
+            let goes_on = self.condition(cond);
+            match (self.arena.as_const(goes_on), iteration) {
+                (None, 0) => return false,
+                (None | Some(0), _) => return true,
+                (Some(_), _) => {}
+            }
+            self.with_breaks(|exec| exec.body(body));
+            self.discard(step);
+        }
+        true
+    }
+
+    /// Is an array of known values indexed by what the loop steps?
+    fn reads_table(&mut self, step: &Expr, body: &Stmt) -> bool {
+        let mut counters = FxHashSet::default();
+        assigned_in_expr(step, &mut counters);
+        let mut tables = Vec::new();
+        walk::expressions(std::slice::from_ref(body), &mut |expr| {
+            let ExprKind::Index(base, indices) = &expr.kind else { return };
+            let by_counter = indices.iter().any(|index| {
+                matches!(&index.kind, ExprKind::Name(path) if path.as_simple().is_some_and(|name| counters.contains(&name)))
+            });
+            let mut base = base;
+            while let ExprKind::Index(inner, _) = &base.kind {
+                base = inner;
+            }
+            if by_counter && let ExprKind::Name(path) = &base.kind {
+                tables.extend(path.as_simple());
+            }
+        });
+        tables.into_iter().any(|name| {
+            let slot = self.variable(name);
+            slot.is_some_and(|slot| matches!(&self.slot(slot).value, Val::Array(of) if !of.known.is_empty()))
+        })
+    }
+
     /// Lanes that met `continue` are back for the step.
     fn end_iteration(&mut self) {
         let continued = self
@@ -155,9 +201,9 @@ impl Exec<'_> {
     }
 
     /// The slots that names in the body refer to, with everything references lead to.
-    fn candidate_slots(&self, names: &FxHashSet<Name>) -> Vec<SlotId> {
+    fn candidate_slots(&mut self, names: &FxHashSet<Name>) -> Vec<SlotId> {
         let mut slots: Vec<SlotId> = Vec::new();
-        let mut queue: Vec<SlotId> = names.iter().filter_map(|&name| self.lookup(name)).collect();
+        let mut queue: Vec<SlotId> = names.iter().filter_map(|&name| self.variable(name)).collect();
         let closures: Vec<_> = queue.iter().filter_map(|&id| self.closure_slots(id)).flatten().collect();
         queue.extend(closures);
         if let Some(frame) = self.frames.last() {
@@ -175,6 +221,21 @@ impl Exec<'_> {
         }
         slots.sort();
         slots
+    }
+
+    /// The slot of a local variable or, on the host, of a global one.
+    fn variable(&mut self, name: Name) -> Option<SlotId> {
+        if let Some(slot) = self.lookup(name) {
+            return Some(slot);
+        }
+        if self.mode != super::exec::Mode::Host {
+            return None;
+        }
+        let entry = self.project.global(&self.tu, name)?;
+        let (file, var) = (entry.file, entry.item.clone());
+        let storage = var.storage;
+        let elsewhere = storage.shared || storage.constant || storage.device || storage.managed;
+        (!elsewhere && !storage.is_const && !storage.is_constexpr).then(|| self.global_slot(file, &var))
     }
 
     fn closure_slots(&self, id: SlotId) -> Option<Vec<SlotId>> {

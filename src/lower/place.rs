@@ -498,6 +498,11 @@ impl Exec<'_> {
         {
             return value.clone();
         }
+        // A row of an array of arrays, before anything is written into it.
+        if let (Ty::Array(of, len), Some(_)) = (&array.of, self.arena.as_const(index)) {
+            let row = ArrayVal { of: (**of).clone(), len: *len, known: Default::default(), rest: array.rest };
+            return Val::Array(Rc::new(row));
+        }
         if let Some(value) = self.table(array, index) {
             return value;
         }
@@ -509,26 +514,33 @@ impl Exec<'_> {
         self.opaque_of(&array.of, inputs)
     }
 
-    /// A small table of known integers, indexed: a chain of ternaries.
+    /// A small table of known values, indexed: a chain of ternaries.
     fn table(&mut self, array: &ArrayVal, index: ExprId) -> Option<Val> {
         let len = array.len.and_then(|len| self.arena.as_const(len))?;
         if self.arena.as_const(index).is_some() || len != array.known.len() as i64 || !(1..=16).contains(&len)
         {
             return None;
         }
-        let mut out: Option<ExprId> = None;
+        let may_merge =
+            |value: &Val| matches!(value, Val::Int(..) | Val::Function(_) | Val::Obj(_) | Val::Array(_));
+        let mut out: Option<Val> = None;
         for (&at, value) in array.known.iter().rev() {
-            let Val::Int(value, _) = value else { return None };
+            if !may_merge(value) {
+                return None;
+            }
             out = Some(match out {
-                None => *value,
+                None => value.clone(),
                 Some(rest) => {
                     let at = self.arena.constant(at);
                     let here = self.arena.binary(crate::index::expr::Op::Eq, false, index, at);
-                    self.arena.select(here, *value, rest)
+                    self.merge(here, value.clone(), rest)
                 }
             });
         }
-        Some(Val::Int(out?, array.of.clone()))
+        match (out?, &array.of) {
+            (Val::Int(value, _), of) => Some(Val::Int(value, of.clone())),
+            (value, _) => Some(value),
+        }
     }
 
     /// What memory holds at a pointer.
