@@ -115,7 +115,8 @@ fn analyse(
 /// The project's sources move into the input; the caller puts them back.
 pub fn input(project: &mut Project, settings: Rc<Settings>, checked: Vec<FileId>) -> Input {
     let sources = std::mem::take(&mut project.sources);
-    Input { sources, checked, settings: Rc::unwrap_or_clone(settings) }
+    let build_defines = project.build_defines.clone();
+    Input { sources, checked, settings: Rc::unwrap_or_clone(settings), build_defines }
 }
 
 /// The finding at its level, if its file wants the rule.

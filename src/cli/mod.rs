@@ -28,6 +28,8 @@ mod settings;
 
 mod relevance;
 
+mod makefile;
+
 mod project;
 
 mod analysis;

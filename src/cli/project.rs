@@ -11,6 +11,7 @@ use super::super::ir::ast::Gap;
 use super::super::source::{FileId, SourceFile, Sources, Span};
 use super::args::ProjectArgs;
 use super::failure::Failure;
+use super::makefile;
 use super::relevance::{self, Candidate};
 use super::settings::{Config, Configs};
 use super::shell::{Shell, normalize};
@@ -34,6 +35,8 @@ pub struct Project {
     cwd: PathBuf,
     /// The file whose text came from standard input.
     pub stdin: Option<FileId>,
+    /// What Makefiles define for the files of a directory, which is named as in `sources`.
+    pub build_defines: Vec<(PathBuf, Vec<String>)>,
 }
 
 impl Project {
@@ -79,7 +82,27 @@ impl Project {
                 project.checked.push(file);
             }
         }
+        project.build_defines = self.build_defines.clone();
         Ok(project)
+    }
+
+    /// Reads the Makefile beside the files of each directory, or above where there is none beside them.
+    fn read_makefiles(&mut self) {
+        let mut directories: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+        for (at, path) in self.paths.iter().enumerate() {
+            let shown = self.sources.path(FileId(at as u32)).parent();
+            if let (Some(shown), Some(directory)) = (shown, path.parent()) {
+                directories.insert(shown.to_owned(), directory);
+            }
+        }
+        let read = |directory: &Path| {
+            let mut places = directory.ancestors().take(2);
+            places.find_map(makefile::defines).filter(|defines| !defines.is_empty())
+        };
+        self.build_defines = directories
+            .into_iter()
+            .filter_map(|(shown, directory)| Some((shown, read(directory)?)))
+            .collect();
     }
 
     fn add(&mut self, path: &Path, file: SourceFile) -> FileId {
@@ -339,6 +362,7 @@ impl Plan {
                 format!("the project has more than {} files; the rest was not read", walk::CONTEXT_FILES);
             project.gaps.push(Gap { span: Span::new(*file, 0, 0), reason });
         }
+        project.read_makefiles();
         Ok(project)
     }
 

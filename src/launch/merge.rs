@@ -131,8 +131,27 @@ fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
     (ta == tb).then(|| cb.wrapping_sub(ca))
 }
 
-/// Is every term of the sum a multiple of `of`?
+/// Is every term of the sum a multiple of `of`? A counter is one of its step, from its start.
 fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
     let (constant, terms) = parts(arena, id);
-    constant % of == 0 && terms.iter().all(|(coefficient, _)| coefficient % of == 0)
+    let mut rest = constant;
+    for (coefficient, id) in terms {
+        if coefficient % of == 0 {
+            continue;
+        }
+        let Some((init, step)) = counter(arena, id) else { return false };
+        if coefficient * step % of != 0 {
+            return false;
+        }
+        rest += coefficient * init;
+    }
+    rest % of == 0
+}
+
+/// Start and step of a loop variable that is a counter with constants for both.
+fn counter(arena: &Arena, id: ExprId) -> Option<(i64, i64)> {
+    let Node::Symbol(Symbol::LoopVar(of, var)) = arena.node(id) else { return None };
+    let var = arena.loops.get(of.0 as usize)?.vars.get(*var as usize)?;
+    let Node::Const(init) = arena.node(var.init) else { return None };
+    Some((*init, differs_by(arena, id, var.next)?))
 }

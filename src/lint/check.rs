@@ -26,6 +26,8 @@ pub struct Input {
     /// The files whose findings are reported; the others only inform.
     pub checked: Vec<FileId>,
     pub settings: Settings,
+    /// What a build file defines for the files of a directory: `NAME` or `NAME=VALUE`, as `-D` takes it.
+    pub build_defines: Vec<(PathBuf, Vec<String>)>,
 }
 
 /// What the configuration tells the analysis.
@@ -91,6 +93,10 @@ fn analyze_here(input: &Input) -> Analysis {
             Some(value) => defines.define(&format!("{name}={value}")),
             None => defines.define(name),
         }
+    }
+    let mut defines = front::DefinesByDirectory::new(defines);
+    for (directory, list) in &input.build_defines {
+        list.iter().for_each(|define| defines.add(directory, define));
     }
     let parsed = front::load(&input.sources, &defines, &settings.kernel_macros, &settings.include_dirs);
     let mut gaps = Vec::new();

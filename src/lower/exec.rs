@@ -825,8 +825,10 @@ fn is_predicated(stmt: &Stmt) -> bool {
     crate::ir::walk::expressions(body, &mut |expr| {
         size += 1;
         plain &= match &expr.kind {
-            ast::ExprKind::Call { callee, .. } => match &callee.kind {
+            ast::ExprKind::Call { callee, args } => match &callee.kind {
                 ast::ExprKind::Name(path) => is_short(path.name.as_str()),
+                // `block.thread_index()`
+                ast::ExprKind::Field { .. } => args.is_empty(),
                 _ => false,
             },
             ast::ExprKind::Lambda(_) | ast::ExprKind::Launch { .. } => false,

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::{self, Side};
 use super::macros::{Defines, MacroDef};
@@ -43,16 +43,46 @@ const MARKERS: &[&str] = &[
     "main",
 ];
 
+/// The macros that a command line or a build file defines for the files of a directory.
+#[derive(Debug, Default)]
+pub struct DefinesByDirectory {
+    everywhere: Defines,
+    directories: FxHashMap<PathBuf, Defines>,
+}
+
+impl DefinesByDirectory {
+    /// `everywhere` wins over what is added for a directory.
+    pub fn new(everywhere: Defines) -> Self {
+        DefinesByDirectory { everywhere, directories: FxHashMap::default() }
+    }
+
+    /// Adds `NAME` or `NAME=VALUE` for the files that lie directly in a directory.
+    pub fn add(&mut self, directory: &Path, define: &str) {
+        let name = define.split_once('=').map_or(define, |(name, _)| name);
+        if self.everywhere.get(name).is_none() {
+            let all = self.directories.entry(normalize(directory)).or_insert_with(|| self.everywhere.clone());
+            all.define(define);
+        }
+    }
+
+    fn of(&self, file: &Path) -> &Defines {
+        let directory = file.parent().map(normalize);
+        directory.and_then(|directory| self.directories.get(&directory)).unwrap_or(&self.everywhere)
+    }
+}
+
 pub fn load(
     sources: &Sources,
-    defines: &Defines,
+    defines: &DefinesByDirectory,
     kernel_macros: &[String],
     include_dirs: &[PathBuf],
 ) -> Vec<Parsed> {
     let options = MaskOptions { kernel_macros: kernel_macros.to_vec() };
     let ids: Vec<FileId> = sources.ids().collect();
-    let first: Vec<Masked> =
-        ids.par_iter().map(|&id| mask(id, &sources.get(id).text, defines, &options)).collect();
+    let first: Vec<Masked> = ids
+        .par_iter()
+        .map(|&id| mask(id, &sources.get(id).text, defines.of(sources.path(id)), &options))
+        .collect();
     let resolver = IncludeResolver::new(sources, include_dirs);
     let edges: Vec<Vec<FileId>> = ids
         .iter()
@@ -79,12 +109,19 @@ pub fn load(
                 return Parsed::default();
             };
             let text = &sources.get(id).text;
+            let given = defines.of(sources.path(id));
             let includes = edges.get(id.0 as usize).is_some_and(|edges| !edges.is_empty());
-            if includes {
-                let defines = visible(defines, &edges, &first, id);
-                return parse(id, text, &mask(id, text, &defines, &options));
-            }
-            parse(id, text, alone)
+            let mut parsed = if includes {
+                let defines = visible(given, &edges, &first, id);
+                parse(id, text, &mask(id, text, &defines, &options))
+            } else {
+                parse(id, text, alone)
+            };
+            // As if the first lines of the file defined them.
+            let mut macros: Vec<MacroDef> = given.iter().cloned().collect();
+            macros.sort_by(|a, b| a.name.cmp(&b.name));
+            parsed.macros.splice(0..0, macros);
+            parsed
         })
         .collect()
 }

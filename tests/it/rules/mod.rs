@@ -14,7 +14,7 @@ fn findings(rule: &str, text: &str, pedantic: bool) -> Vec<Finding> {
     let mut sources = Sources::default();
     let file = sources.add(SourceFile::new("a.cu", text.to_owned()));
     let settings = Settings { pedantic, ..Settings::default() };
-    let input = Input { sources, checked: vec![file], settings };
+    let input = Input { sources, checked: vec![file], settings, ..Input::default() };
     let found = check(&input, rules::ALL).findings;
     found.into_iter().filter(|finding| finding.rule.name == rule).collect()
 }
