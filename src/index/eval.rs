@@ -557,7 +557,10 @@ impl<'a> Evaluator<'a> {
         let mut live = u32::MAX;
         let mut conditions = Vec::new();
         let mut ended = false;
-        for iteration in 0..limits::FINAL_ITERATIONS {
+        // What data make of a variable is not known; a few iterations show which lanes see the same data.
+        let by_data = (of.deps | of.vars.get(var as usize).map_or(0, |var| var.deps)) & DATA != 0;
+        let most = if by_data { limits::DATA_FINAL_ITERATIONS } else { limits::FINAL_ITERATIONS };
+        for iteration in 0..most {
             if iteration > 0 || !of.test_last {
                 let cond = self.eval(of.cond);
                 live &= cond.mask();
@@ -582,9 +585,9 @@ impl<'a> Evaluator<'a> {
             conditions.push(Rc::new(value.clone()));
             return self.data(mix(id.0, var ^ 0xF1A1), &conditions);
         }
-        value.undefined |= !ended;
+        value.undefined |= !ended && (!by_data || self.fuel == 0);
         // A count of what data say is as unknown as the data: what came out is one of many results.
-        if value.data.is_some() && !value.undefined {
+        if (by_data || value.data.is_some()) && !value.undefined {
             return self.data(mix(id.0, var ^ 0xF1A1), &[Rc::new(value)]);
         }
         value

@@ -22,6 +22,8 @@ pub const REQUESTS_PER_ACCESS: usize = 3_000;
 pub const LOOP_ITERATIONS: usize = 40;
 /// Iterations run to find the value of a variable after its loop.
 pub const FINAL_ITERATIONS: usize = 2_048;
+/// The same where data decide the value: what comes out is a hash of the data seen.
+pub const DATA_FINAL_ITERATIONS: usize = 4;
 /// Iterations of a loop whose condition depends on data.
 pub const DATA_ITERATIONS: usize = 2;
 /// Accesses recorded for one kernel instance.

@@ -79,6 +79,12 @@ impl Exec<'_> {
                     let zero = self.arena.constant(0);
                     return Some(Val::Float(Some(a.powf(b)), zero, 8));
                 }
+                // `pow(2, stage + 1)`: a shift.
+                if let (Some(2.0), Val::Int(exponent, _)) = (self.number(&a), &b) {
+                    let one = self.arena.constant(1);
+                    let power = self.arena.binary(Op::Shl, false, one, *exponent);
+                    return Some(Val::Int(power, Ty::Int { size: 8, signed: true }));
+                }
                 let parts = [self.atom(&a), self.atom(&b)];
                 let atom = self.combine(&parts);
                 Some(Val::Float(None, atom, 8))

@@ -282,7 +282,8 @@ impl<'p> Exec<'p> {
                 }
                 let cond = exec.condition(cond);
                 let (first, depth) = (exec.accesses.len(), exec.predicated.len());
-                if otherwise.is_none() && is_predicated(then) {
+                let short = otherwise.is_none() && is_predicated(then);
+                if short {
                     exec.predicated.extend(exec.arena.conjuncts(cond));
                 }
                 exec.branch(
@@ -294,7 +295,9 @@ impl<'p> Exec<'p> {
                         }
                     },
                 );
-                exec.keep_predicated(first, depth);
+                if short {
+                    exec.keep_predicated(first, depth);
+                }
                 exec.predicated.truncate(depth);
             }),
             StmtKind::For { init, cond, step, body } => self.scoped(|exec| {
