@@ -9,6 +9,21 @@ use crate::ir::facts::{MemorySpace, Operation};
 use crate::source::Span;
 use std::rc::Rc;
 
+/// CUDA's own atomics, without their scopes; an overload of one of these for another type is a loop around it.
+const BUILTIN_ATOMICS: &[&str] = &[
+    "atomicAdd",
+    "atomicSub",
+    "atomicExch",
+    "atomicMin",
+    "atomicMax",
+    "atomicInc",
+    "atomicDec",
+    "atomicCAS",
+    "atomicAnd",
+    "atomicOr",
+    "atomicXor",
+];
+
 impl Exec<'_> {
     /// A call of a function that is known by name; `None` where it is not one.
     pub fn builtin_call(&mut self, path: &Path, args: &[Expr], at: Span, discarded: bool) -> Option<Val> {
@@ -219,6 +234,20 @@ impl Exec<'_> {
                 }
                 Some(Val::Void)
             }
+            "__nv_atomic_load_n" | "__atomic_load_n" if !args.is_empty() => {
+                args.iter().skip(1).for_each(|arg| {
+                    self.value(arg);
+                });
+                let Val::Ptr(pointer) = self.value(&args[0]) else {
+                    return Some(self.opaque_of(&Ty::Unknown("an atomic load"), Vec::new()));
+                };
+                self.record(Operation::Load, &pointer, None, AccessKind::Plain, at);
+                Some(self.loaded(&pointer))
+            }
+            // `atomicMaxFloat`, a compare-and-swap loop of the project's own.
+            _ if name.starts_with("atomic") && !BUILTIN_ATOMICS.contains(&name) && self.has_body(name) => {
+                None
+            }
             _ if name.starts_with("atomic") || name.starts_with("gpuAtomicAdd") || name == "red_add" => {
                 Some(self.atomic(name, args, at, discarded))
             }
@@ -253,6 +282,10 @@ impl Exec<'_> {
         if let Val::Ptr(pointer) = to {
             self.record(Operation::Store, &Pointer { to: ty, ..pointer }, None, AccessKind::AsyncCopy, at);
         }
+    }
+
+    fn has_body(&self, name: &str) -> bool {
+        self.project.functions(&self.tu, Name::new(name)).iter().any(|entry| entry.item.body.is_some())
     }
 
     fn atomic(&mut self, name: &str, args: &[Expr], at: Span, discarded: bool) -> Val {

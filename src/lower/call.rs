@@ -381,8 +381,9 @@ impl Exec<'_> {
         Place::Value(value)
     }
 
-    fn choose_function(&self, path: &Path, count: usize) -> Option<Entry<Arc<FunctionDef>>> {
-        let candidates = self.project.functions(&self.tu, path.name);
+    fn choose_function(&mut self, path: &Path, count: usize) -> Option<Entry<Arc<FunctionDef>>> {
+        let project = self.project;
+        let candidates = project.functions(&self.tu, path.name);
         let scope = path.scope.last().map(|part| part.name);
         let fits = |entry: &&&Entry<Arc<FunctionDef>>| {
             let def = &entry.item;
@@ -400,7 +401,36 @@ impl Exec<'_> {
         if fitting.iter().any(|entry| side(&entry.item)) {
             fitting.retain(|entry| side(&entry.item));
         }
-        fitting.first().map(|entry| (***entry).clone())
+        let given = path.args.as_deref().unwrap_or(&[]);
+        let special = fitting.iter().find(|entry| self.is_specialized_for(&entry.item, given));
+        let special = special.map(|entry| (***entry).clone());
+        // A specialisation is for its own arguments only; where they are deduced, the general template stands in.
+        let general =
+            fitting.iter().find(|entry| entry.item.specialization.is_none() && entry.item.body.is_some());
+        special.or_else(|| general.or_else(|| fitting.first()).map(|entry| (***entry).clone()))
+    }
+
+    /// Is this the specialisation for the template arguments of a call?
+    fn is_specialized_for(&mut self, def: &FunctionDef, given: &[TemplateArg]) -> bool {
+        let Some(wanted) = &def.specialization else { return false };
+        if wanted.is_empty() || given.len() < wanted.len() {
+            return false;
+        }
+        wanted.iter().zip(given).all(|(wanted, given)| {
+            let value = |exec: &mut Self, arg: &TemplateArg| {
+                let is_value = matches!(arg, TemplateArg::Value(_));
+                exec.template_value(arg, is_value)
+            };
+            match (value(self, wanted), value(self, given)) {
+                (TemplateValue::Type(a), TemplateValue::Type(b)) => a.name() == b.name(),
+                (TemplateValue::Value(a), TemplateValue::Value(b)) => {
+                    let (a, b) = (self.atom(&a), self.atom(&b));
+                    a == b
+                }
+                (TemplateValue::Type(_), TemplateValue::Value(_))
+                | (TemplateValue::Value(_), TemplateValue::Type(_)) => false,
+            }
+        })
     }
 
     fn call_function(
@@ -660,6 +690,14 @@ impl Exec<'_> {
         let atom = self.atom(&result);
         let atom = self.combine(&[receiver, atom]);
         Val::Opaque(Ty::Unknown("result of a method that is not seen"), atom)
+    }
+
+    /// What an object's conversion operator makes of it.
+    pub fn conversion(&mut self, obj: &Rc<Obj>) -> Option<Val> {
+        let method = self.method(&obj.ty, Name::new("operator"), 0)?;
+        let this = Rc::new(Place::Value(Val::Obj(obj.clone())));
+        let at = method.name_span;
+        Some(self.inline_method(&method, &obj.ty.clone(), this, Vec::new(), at))
     }
 
     /// A method by name that takes that many arguments, in the class or its bases.

@@ -640,6 +640,11 @@ impl Exec<'_> {
                 let to = if keep { pointer.to.clone() } else { (**to).clone() };
                 Val::Ptr(Pointer { to, ..pointer })
             }
+            // `T *s = SharedMemory<T>();`
+            (Ty::Ptr(_), Val::Obj(obj)) => match self.conversion(&obj) {
+                Some(value @ Val::Ptr(_)) => self.convert(value, to),
+                _ => Val::Obj(obj),
+            },
             (Ty::Ptr(to), Val::Opaque(_, atom)) => {
                 let base = self.named_base(
                     "a pointer whose origin is not seen",
@@ -719,7 +724,13 @@ impl Exec<'_> {
                     return self.opaque_of(ty, vec![atom]);
                 }
                 let items: Vec<_> = args.iter().map(|arg| (None, arg)).collect();
-                if args.is_empty() { self.uninitialized(ty) } else { self.aggregate(ty, &items) }
+                match args {
+                    [] if of.fields.is_empty() => {
+                        Val::Obj(Rc::new(Obj { ty: of, fields: Vec::new(), origin: None }))
+                    }
+                    [] => self.uninitialized(ty),
+                    _ => self.aggregate(ty, &items),
+                }
             }
             Ty::Array(..) => {
                 let items: Vec<_> = args.iter().map(|arg| (None, arg)).collect();
