@@ -361,6 +361,8 @@ pub struct Storage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lambda {
     pub span: Span,
+    /// Init captures: `p` and `pointer` of `[p = pointer]`.
+    pub captures: Vec<(Name, Expr)>,
     pub params: Vec<VarDecl>,
     pub body: Vec<Stmt>,
     /// `[&]` or `[&x]`; false for `[=]`.

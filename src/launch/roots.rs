@@ -170,6 +170,12 @@ fn run_root(
     if let Some(frame) = exec.frames.last_mut() {
         frame.env = env;
     }
+    if let Some(class) = root.item.class {
+        let this = exec.some_object(class);
+        if let Some(frame) = exec.frames.last_mut() {
+            frame.this = this;
+        }
+    }
     let is_main = root.item.name.as_str() == "main";
     for (place, param) in root.item.params.iter().enumerate() {
         let ty = exec.ty(&param.ty);

@@ -1275,6 +1275,16 @@ impl Exec<'_> {
     }
 
     /// A value of which only the type is known: a kernel parameter.
+    /// An object of a class whose members may be anything: what a method is called on.
+    pub fn some_object(&mut self, class: Name) -> Option<Rc<Place>> {
+        let Ty::Struct(of) = self.named_type(&Path::simple(class)) else { return None };
+        let fields = of.fields.iter().map(|field| self.symbolic(&field.ty, field.name.as_str(), None)).collect();
+        let value = Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None }));
+        let slot = SlotId(self.slots.len() as u32);
+        self.slots.push(super::value::Slot { name: class, ty: Ty::Struct(of), value, is_reference: false });
+        Some(Rc::new(Place::Slot { slot, path: Vec::new() }))
+    }
+
     pub fn symbolic(&mut self, ty: &Ty, name: &str, param: Option<usize>) -> Val {
         match ty {
             Ty::Int { .. } => Val::Int(self.named_unknown(name), ty.clone()),

@@ -259,12 +259,22 @@ impl Exec<'_> {
                 let align = self.ty(ty).align();
                 Val::Int(self.arena.constant(align), Ty::SIZE)
             }
-            ExprKind::Lambda(lambda) => Val::Lambda(Rc::new(Closure {
-                lambda: lambda.clone(),
-                scopes: self.frames.last().map(|frame| frame.scopes.clone()).unwrap_or_default(),
-                env: self.env(),
-            })),
+            ExprKind::Lambda(lambda) => self.closure(lambda),
         }
+    }
+
+    fn closure(&mut self, lambda: &std::sync::Arc<ast::Lambda>) -> Val {
+        let mut scopes = self.frames.last().map(|frame| frame.scopes.clone()).unwrap_or_default();
+        let mut captured = super::value::Scope::default();
+        for (name, expr) in &lambda.captures {
+            let value = self.value(expr);
+            let ty = self.type_of(&value);
+            let slot = SlotId(self.slots.len() as u32);
+            self.slots.push(super::value::Slot { name: *name, ty, value, is_reference: false });
+            captured.insert(*name, slot);
+        }
+        scopes.push(captured);
+        Val::Lambda(Rc::new(Closure { lambda: lambda.clone(), scopes, env: self.env() }))
     }
 
     fn size_value(&mut self, ty: &Ty) -> Val {

@@ -347,6 +347,7 @@ impl<'a> Builder<'a> {
         let flat = self.flat;
         let captures = flat.field(node, Field::Captures);
         let by_reference = captures.is_some_and(|captures| self.text(captures).contains('&'));
+        let renamed = captures.map_or_else(Vec::new, |captures| self.init_captures(captures));
         let params = flat.field(node, Field::Declarator).and_then(|n| flat.field(n, Field::Parameters));
         let params = params.map_or_else(Vec::new, |list| self.parameters(list));
         let Some(body) = flat.field(node, Field::Body) else { return ExprKind::Unknown("lambda") };
@@ -355,7 +356,23 @@ impl<'a> Builder<'a> {
         let was_in_body = std::mem::replace(&mut self.in_body, true);
         let body = self.block(body);
         self.in_body = was_in_body;
-        ExprKind::Lambda(Arc::new(Lambda { span: self.span(node), params, body, by_reference, is_device }))
+        let span = self.span(node);
+        ExprKind::Lambda(Arc::new(Lambda { span, captures: renamed, params, body, by_reference, is_device }))
+    }
+
+    /// `[p = pointer, &r = x]`
+    fn init_captures(&mut self, captures: Node) -> Vec<(Name, Expr)> {
+        let flat = self.flat;
+        let mut out = Vec::new();
+        for item in flat.children(captures).filter(|n| n.kind == Kind::LambdaCaptureInitializer) {
+            let mut parts = flat.children(item).filter(|n| n.kind != Kind::Op);
+            let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
+            if name.kind == Kind::Identifier {
+                let name = self.name(name);
+                out.push((name, self.expr(value)));
+            }
+        }
+        out
     }
 }
 
