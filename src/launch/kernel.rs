@@ -18,6 +18,7 @@ use crate::ir::facts::{
     AccessFact, AccessPath, BaseFact, Bytes, Confidence, FieldFact, FlowFact, KernelFact, LaneWord,
     LaunchShape, MemorySpace, Operation, ParamFact, RequestFact, ShapeSource,
 };
+use crate::lower::builtin::PITCH;
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
@@ -749,13 +750,20 @@ fn assume(
     if deps & DATA != 0 {
         fact.assumptions.push("values loaded once per warp are aligned to 32 elements".to_owned());
     }
-    let preferred = affine::unknowns(arena, &roots)
+    roots.extend(kernel.block.iter().chain(kernel.grid.iter()).flatten());
+    let mut preferred = affine::unknowns(arena, &roots)
         .into_iter()
         .filter_map(|index| arena.unknowns.get(index as usize))
-        .any(|unknown| unknown.preferred.is_some());
-    let in_launch = kernel.block.iter().chain(kernel.grid.iter()).flatten();
-    if preferred || in_launch.clone().any(|&extent| arena.deps(extent) & UNKNOWN != 0) {
-        fact.assumptions.push("the program runs without arguments".to_owned());
+        .filter(|unknown| unknown.preferred.is_some())
+        .peekable();
+    if preferred.peek().is_some() {
+        // The only values that are preferred are those of the command line and the pitch of an allocation.
+        let text = if preferred.all(|unknown| unknown.name == PITCH) {
+            "rows of a pitched allocation start at multiples of 512 bytes"
+        } else {
+            "the program runs without arguments"
+        };
+        fact.assumptions.push(text.to_owned());
     }
     if !affine::is_shaped(arena, raw.offset) || !agree {
         let names: Vec<String> = affine::unknowns(arena, &[raw.offset])

@@ -9,6 +9,9 @@ use crate::ir::facts::{MemorySpace, Operation};
 use crate::source::Span;
 use std::rc::Rc;
 
+/// The row distance that `cudaMallocPitch` chooses, as messages name it.
+pub const PITCH: &str = "pitch";
+
 /// CUDA's own atomics, without their scopes; an overload of one of these for another type is a loop around it.
 const BUILTIN_ATOMICS: &[&str] = &[
     "atomicAdd",
@@ -527,7 +530,7 @@ impl Exec<'_> {
                 if path.name.as_str() == "cudaMallocPitch" {
                     // The pitch is a multiple of 512 on current devices.
                     if let Val::Ref(place) = self.value(args.get(1)?) {
-                        let pitch = self.arena.unknown("pitch", Some(4096));
+                        let pitch = self.arena.unknown(PITCH, Some(4096));
                         self.write(&place, Val::Int(pitch, Ty::SIZE), at);
                     }
                 }
