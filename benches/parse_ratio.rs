@@ -37,7 +37,7 @@ fn main() {
     println!("{root}: {all} files, {device} with device code, {:.2} MB in these", bytes as f64 / 1e6);
 
     let checked = sources.ids().collect();
-    let input = Input { sources, checked, settings: Settings::default() };
+    let input = Input { sources, checked, settings: Settings::default(), ..Input::default() };
     let Some(parse) = seconds(|| parsed.iter().for_each(|text| parse(text))) else {
         println!("skipped: there is no /proc/self/stat to read user time from");
         return;

@@ -69,7 +69,7 @@ fn places<'a>(cx: &Context<'a>) -> Places<'a> {
     let mut places = Places::new();
     for kernel in cx.kernels {
         for (at, access) in kernel.accesses.iter().enumerate() {
-            if access.space == MemorySpace::Shared {
+            if access.space == MemorySpace::Shared && !access.is_repeated {
                 places.entry((access.span, access.operation)).or_default().push((kernel, at));
             }
         }
@@ -86,7 +86,10 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
     let conflicting: Vec<_> = measured
         .clone()
         .filter(|&(kernel, at, access, request)| {
-            conflicts(request) && !is_contention(access, request) && !merge::avoids_conflict(kernel, at)
+            conflicts(request)
+                && !is_broadcast(request)
+                && !is_contention(access, request)
+                && !merge::avoids_conflict(kernel, at)
         })
         .collect();
     // The first of equals, so that launches are reported in the order of the source.
@@ -102,6 +105,15 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
         measured: measured.count(),
         conflicting: conflicting.len(),
         remedy: remedies.of(kernel, base).for_access(access, request),
+    })
+}
+
+/// All lanes want the same bytes. Two wavefronts are the least that a load of 16 bytes takes, however few lanes are active.
+fn is_broadcast(request: &RequestFact) -> bool {
+    request.samples.iter().all(|lanes| {
+        let mut addresses = lanes.iter().map(|(_, address)| address);
+        let first = addresses.next();
+        addresses.all(|address| Some(address) == first)
     })
 }
 

@@ -160,6 +160,7 @@ pub fn loop_bit(id: LoopId) -> Deps {
 pub struct Arena {
     nodes: Vec<Node>,
     deps: Vec<Deps>,
+    truths: Vec<bool>,
     depth: Vec<u16>,
     ids: FxHashMap<Node, ExprId>,
     pub unknowns: Vec<Unknown>,
@@ -196,6 +197,8 @@ impl Arena {
             }
         }
         let id = ExprId(self.nodes.len() as u32);
+        let decides = self.decides(&node);
+        self.truths.push(decides);
         self.nodes.push(node.clone());
         self.deps.push(deps);
         self.depth.push(depth);
@@ -418,7 +421,12 @@ impl Arena {
 
     /// Is the value 0 or 1 by construction?
     pub fn is_truth(&self, id: ExprId) -> bool {
-        match self.node(id) {
+        self.truths[id.0 as usize]
+    }
+
+    /// What [`Arena::is_truth`] says, from the parts: expressions share theirs, so that a walk could take forever.
+    fn decides(&self, node: &Node) -> bool {
+        match node {
             Node::Const(value) => matches!(value, 0 | 1),
             Node::Not(_) => true,
             Node::Binary { op: Op::Eq | Op::Ne | Op::Lt | Op::Le, .. } => true,

@@ -147,6 +147,8 @@ pub enum ExprKind {
     SizeofExpr(Box<Expr>),
     AlignofType(Box<Type>),
     Lambda(Arc<Lambda>),
+    /// `args...`, `std::forward<Args>(args)...`: the pattern.
+    PackExpansion(Box<Expr>),
     New {
         ty: Box<Type>,
         count: Option<Box<Expr>>,

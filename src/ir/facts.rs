@@ -201,6 +201,8 @@ pub struct AccessFact {
     pub unknown: Option<String>,
     /// The address depends on data that differ between lanes.
     pub irregular: bool,
+    /// An earlier load got the same: the compiler makes one of both.
+    pub is_repeated: bool,
     pub confidence: Confidence,
     pub assumptions: Vec<String>,
     pub field: Option<FieldFact>,

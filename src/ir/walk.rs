@@ -69,7 +69,10 @@ fn in_declaration<'a>(var: &'a VarDecl, f: &mut dyn FnMut(&'a Expr)) {
 fn in_expr<'a>(expr: &'a Expr, f: &mut dyn FnMut(&'a Expr)) {
     f(expr);
     match &expr.kind {
-        ExprKind::Unary(_, a) | ExprKind::SizeofExpr(a) | ExprKind::Cast { operand: a, .. } => in_expr(a, f),
+        ExprKind::Unary(_, a)
+        | ExprKind::SizeofExpr(a)
+        | ExprKind::PackExpansion(a)
+        | ExprKind::Cast { operand: a, .. } => in_expr(a, f),
         ExprKind::Field { base, .. } => in_expr(base, f),
         ExprKind::Binary(_, a, b) | ExprKind::Assign(_, a, b) => {
             in_expr(a, f);

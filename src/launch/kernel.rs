@@ -307,6 +307,11 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         }
         accesses.push(fact);
     }
+    for at in repeats(eval.arena, &merged) {
+        if let Some(fact) = accesses.get_mut(at) {
+            fact.is_repeated = true;
+        }
+    }
     let mut shapes = shapes.into_iter();
     let shape = shapes.next().unwrap_or(LaunchShape {
         block: [256, 1, 1],
@@ -325,6 +330,33 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         params: params(kernel),
         gaps: kernel.gaps.clone(),
     }
+}
+
+/// Loads of what an earlier load got, with nothing stored to that memory space in between: the compiler loads once.
+fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
+    let mut out = Vec::new();
+    for (at, access) in accesses.iter().enumerate() {
+        if access.operation != Operation::Load {
+            continue;
+        }
+        let guard = arena.conjuncts(access.guard);
+        let before = accesses.get(..at).unwrap_or(&[]).iter().rev();
+        let repeated = before
+            .take_while(|other| other.space != access.space || other.operation == Operation::Load)
+            .take(64)
+            .any(|other| {
+                other.base == access.base
+                    && other.offset == access.offset
+                    && other.width == access.width
+                    && other.space == access.space
+                    && access.loops == other.loops
+                    && arena.conjuncts(other.guard).iter().all(|part| guard.contains(part))
+            });
+        if repeated {
+            out.push(at);
+        }
+    }
+    out
 }
 
 fn params(kernel: &Executed) -> Vec<ParamFact> {
@@ -593,7 +625,9 @@ fn measure_access(
         worst_lanes,
         samples: best.samples.clone(),
     });
-    if !best.stride_varies {
+    let one_stride =
+        flat.iter().filter(|item| item.0 == shape).all(|item| item.2.lane_stride == best.lane_stride);
+    if !best.stride_varies && one_stride {
         fact.lane_stride = best.lane_stride.map(Bytes);
     }
     let hypothetical = shapes.get(shape).is_some_and(|shape| shape.source == ShapeSource::Hypothesis);
@@ -623,12 +657,44 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
     if raw.unsized_element {
         return Some("the type of the element is not seen".to_owned());
     }
+    if raw.unseen_origin {
+        return Some("where the pointer comes from is not seen".to_owned());
+    }
+    if is_open_layout(arena, raw) {
+        return Some(
+            "every dimension has a stride of its own that is not known: any could be the contiguous one"
+                .to_owned(),
+        );
+    }
     if raw.kind == AccessKind::AtomicLoop && arena.deps(raw.offset) & TID == 0 {
         return Some(
             "a compare-and-swap loop of all lanes on one address: its requests depend on timing".to_owned(),
         );
     }
     None
+}
+
+/// `x[i * s0 + j * s1]` with strides from outside: whether lanes are neighbours is decided where the strides are made.
+fn is_open_layout(arena: &Arena, raw: &RawAccess) -> bool {
+    let Node::Sum { terms, .. } = arena.node(raw.offset) else { return false };
+    let varies = |id: ExprId| arena.deps(id) & !(UNKNOWN | crate::index::expr::DIM) != 0;
+    let open_stride = |id: ExprId| match arena.node(id) {
+        Node::Product(factors) if factors.iter().any(|&factor| varies(factor)) => {
+            factors.iter().copied().find(|&factor| matches!(arena.node(factor), Node::Symbol(Symbol::Unknown(_))))
+        }
+        _ => None,
+    };
+    let mut open: Vec<ExprId> = Vec::new();
+    for &(coefficient, id) in terms.iter().filter(|(_, id)| varies(*id)) {
+        match open_stride(id) {
+            Some(stride) if open.contains(&stride) => {}
+            Some(stride) => open.push(stride),
+            // A dimension that is contiguous, or lanes whose distance is known.
+            None if coefficient.abs() == raw.width || arena.deps(id) & TID != 0 => return false,
+            None => {}
+        }
+    }
+    open.len() >= 2
 }
 
 fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
@@ -668,6 +734,7 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
         request: None,
         unknown: None,
         irregular: false,
+        is_repeated: false,
         confidence: Confidence::Shaped,
         assumptions: Vec::new(),
         field: None,

@@ -27,7 +27,7 @@ pub struct Place<'a> {
 pub fn places<'a>(cx: &Context<'a>, space: MemorySpace) -> Vec<Place<'a>> {
     let mut places: BTreeMap<(Span, Operation), Vec<Seen<'a>>> = BTreeMap::new();
     for kernel in cx.kernels {
-        for access in kernel.accesses.iter().filter(|access| access.space == space) {
+        for access in kernel.accesses.iter().filter(|access| access.space == space && !access.is_repeated) {
             places.entry((access.span, access.operation)).or_default().push(Seen { kernel, access });
         }
     }

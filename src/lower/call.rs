@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::exec::{Exec, Launch, Mode};
 use super::loops::Leaving;
 use super::project::Entry;
@@ -34,6 +36,8 @@ pub struct Frame {
     pub returned_in_loop: bool,
     /// The macros that the caller was inside of.
     pub expanding: Vec<Name>,
+    /// What its parameter packs hold.
+    pub packs: FxHashMap<Name, Vec<Val>>,
 }
 
 impl Exec<'_> {
@@ -58,6 +62,7 @@ impl Exec<'_> {
             outer_loops: self.loops.len(),
             returned_in_loop: false,
             expanding: std::mem::take(&mut self.expanding),
+            packs: FxHashMap::default(),
         });
     }
 
@@ -77,9 +82,31 @@ impl Exec<'_> {
 
     /// Arguments as values, or references to places where they name one.
     fn arguments(&mut self, args: &[Expr]) -> Vec<Val> {
-        let values = args.iter().map(|arg| self.value_or_place(arg)).collect();
-        self.argument_spans = args.iter().map(|arg| arg.span).collect();
+        let mut values = Vec::new();
+        let mut spans = Vec::new();
+        for arg in args {
+            let pack = match &arg.kind {
+                ExprKind::PackExpansion(pattern) => self.pack(pattern),
+                _ => None,
+            };
+            match pack {
+                Some(pack) => values.extend(pack),
+                None => values.push(self.value_or_place(arg)),
+            }
+            spans.resize(values.len(), arg.span);
+        }
+        self.argument_spans = spans;
         values
+    }
+
+    /// The arguments that `args` or `std::forward<Args>(args)` stands for, each.
+    fn pack(&self, pattern: &Expr) -> Option<Vec<Val>> {
+        match &pattern.kind {
+            ExprKind::Name(path) => self.frames.last()?.packs.get(&path.as_simple()?).cloned(),
+            ExprKind::Call { args, .. } => args.iter().find_map(|arg| self.pack(arg)),
+            ExprKind::Cast { operand, .. } => self.pack(operand),
+            _ => None,
+        }
     }
 
     fn rvalues(&mut self, args: &[Val], at: Span) -> Vec<Val> {
@@ -309,6 +336,13 @@ impl Exec<'_> {
         let mut args = args.into_iter();
         for (place, param) in params.iter().enumerate() {
             let at = spans.get(place).copied().unwrap_or(at);
+            if is_pack(param) {
+                let rest: Vec<Val> = args.by_ref().collect();
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.packs.insert(param.name, rest);
+                }
+                continue;
+            }
             let arg = args.next();
             if let Type::Reference { to, .. } = &param.ty {
                 let ty = self.ty(to);
@@ -387,9 +421,10 @@ impl Exec<'_> {
         let scope = path.scope.last().map(|part| part.name);
         let fits = |entry: &&&Entry<Arc<FunctionDef>>| {
             let def = &entry.item;
-            let required = def.params.iter().filter(|param| matches!(param.init, ast::Init::None)).count();
+            let needs = |param: &&VarDecl| matches!(param.init, ast::Init::None) && !is_pack(param);
+            let required = def.params.iter().filter(needs).count();
             def.class.is_none()
-                && count <= def.params.len()
+                && (count <= def.params.len() || def.params.last().is_some_and(is_pack))
                 && count >= required
                 && scope.is_none_or(|scope| def.scope.is_empty() || def.scope.contains(&scope))
         };
@@ -1278,7 +1313,8 @@ impl Exec<'_> {
     /// An object of a class whose members may be anything: what a method is called on.
     pub fn some_object(&mut self, class: Name) -> Option<Rc<Place>> {
         let Ty::Struct(of) = self.named_type(&Path::simple(class)) else { return None };
-        let fields = of.fields.iter().map(|field| self.symbolic(&field.ty, field.name.as_str(), None)).collect();
+        let fields =
+            of.fields.iter().map(|field| self.symbolic(&field.ty, field.name.as_str(), None)).collect();
         let value = Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None }));
         let slot = SlotId(self.slots.len() as u32);
         self.slots.push(super::value::Slot { name: class, ty: Ty::Struct(of), value, is_reference: false });
@@ -1365,4 +1401,9 @@ fn names_type(pattern: &Type, ty: &Ty) -> bool {
         (Type::Pointer { .. }, Ty::Ptr(_)) => true,
         _ => false,
     }
+}
+
+/// `Args... args`
+fn is_pack(param: &VarDecl) -> bool {
+    matches!(param.ty, Type::Unknown("parameter pack"))
 }

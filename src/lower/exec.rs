@@ -21,6 +21,8 @@ use crate::source::{FileId, Sources, Span};
 /// One access as the source makes it, before any number.
 #[derive(Clone, Debug)]
 pub struct RawAccess {
+    /// Into memory behind a pointer that the analysis lost.
+    pub unseen_origin: bool,
     /// The bytes of the wider instruction that the compiler makes of it and its neighbours.
     pub merged: Option<i64>,
     pub span: Span,

@@ -259,6 +259,7 @@ impl Exec<'_> {
                 let align = self.ty(ty).align();
                 Val::Int(self.arena.constant(align), Ty::SIZE)
             }
+            ExprKind::PackExpansion(pattern) => self.value(pattern),
             ExprKind::Lambda(lambda) => self.closure(lambda),
         }
     }
@@ -656,12 +657,8 @@ impl Exec<'_> {
                 _ => Val::Obj(obj),
             },
             (Ty::Ptr(to), Val::Opaque(_, atom)) => {
-                let base = self.named_base(
-                    "a pointer whose origin is not seen",
-                    crate::ir::facts::MemorySpace::Global,
-                    to,
-                    None,
-                );
+                let base =
+                    self.named_base(super::place::UNSEEN, crate::ir::facts::MemorySpace::Global, to, None);
                 let offset =
                     if self.arena.as_const(atom).is_some() { atom } else { self.arena.scale(atom, 256) };
                 Val::Ptr(Pointer { base, offset, to: (**to).clone() })

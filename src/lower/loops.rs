@@ -732,7 +732,9 @@ pub fn assigned_in_expr(expr: &Expr, out: &mut FxHashSet<Name>) {
         ExprKind::Launch { config, args, .. } => {
             config.iter().chain(args).for_each(|expr| assigned_in_expr(expr, out));
         }
-        ExprKind::Cast { operand, .. } | ExprKind::SizeofExpr(operand) => assigned_in_expr(operand, out),
+        ExprKind::Cast { operand, .. } | ExprKind::SizeofExpr(operand) | ExprKind::PackExpansion(operand) => {
+            assigned_in_expr(operand, out);
+        }
         ExprKind::Construct { args, .. } => args.iter().for_each(|expr| assigned_in_expr(expr, out)),
         ExprKind::InitList(items) => items.iter().for_each(|(_, expr)| assigned_in_expr(expr, out)),
         ExprKind::Lambda(lambda) => lambda.body.iter().for_each(|stmt| assigned_in_stmt(stmt, out)),

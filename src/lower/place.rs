@@ -11,6 +11,9 @@ use crate::ir::ast::{Expr, ExprKind, Name, UnaryOp};
 use crate::ir::facts::{MemorySpace, Operation};
 use crate::source::Span;
 
+/// The base of a pointer that the analysis lost: not even its memory space is known.
+pub const UNSEEN: &str = "a pointer whose origin is not seen";
+
 impl Exec<'_> {
     /// The place that an expression names.
     pub fn place(&mut self, expr: &Expr) -> Place {
@@ -712,6 +715,7 @@ impl Exec<'_> {
             kind,
             predicated: self.predicated.clone(),
             unsized_element: size.is_none(),
+            unseen_origin: self.bases.get(pointer.base as usize).is_some_and(|base| base.name == UNSEEN),
         });
         Some(self.accesses.len() - 1)
     }

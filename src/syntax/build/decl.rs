@@ -169,7 +169,12 @@ impl<'a> Builder<'a> {
                 is_pack: false,
             },
         };
-        let is_pack = node.kind == Kind::VariadicParameter || declared.is_pack;
+        // Masking blanks the dots of `Args &&...args`.
+        let is_dotted = || {
+            let after = self.original.get(node.range()).and_then(|text| text.rsplit_once("..."));
+            after.is_some_and(|(_, name)| name.trim().chars().all(|c| c.is_alphanumeric() || c == '_'))
+        };
+        let is_pack = node.kind == Kind::VariadicParameter || declared.is_pack || is_dotted();
         let is_function = declared.function.is_some();
         let init = flat
             .field(node, Field::DefaultValue)

@@ -94,7 +94,10 @@ impl<'a> Builder<'a> {
                 Some(value) => return Parsed::Whole(self.expr(value)),
                 None => ExprKind::Unknown("condition"),
             },
-            Kind::PackExpansion => ExprKind::Unknown("pack expansion"),
+            Kind::PackExpansion => match flat.first(node) {
+                Some(pattern) => ExprKind::PackExpansion(self.boxed(pattern)),
+                None => ExprKind::Unknown("pack expansion"),
+            },
             Kind::UserDefinedLiteral => ExprKind::Unknown("user-defined literal"),
             Kind::DeleteExpression => ExprKind::Unknown("delete"),
             Kind::AsmExpression => ExprKind::Unknown("asm in an expression"),
