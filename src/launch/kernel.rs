@@ -679,9 +679,10 @@ fn is_open_layout(arena: &Arena, raw: &RawAccess) -> bool {
     let Node::Sum { terms, .. } = arena.node(raw.offset) else { return false };
     let varies = |id: ExprId| arena.deps(id) & !(UNKNOWN | crate::index::expr::DIM) != 0;
     let open_stride = |id: ExprId| match arena.node(id) {
-        Node::Product(factors) if factors.iter().any(|&factor| varies(factor)) => {
-            factors.iter().copied().find(|&factor| matches!(arena.node(factor), Node::Symbol(Symbol::Unknown(_))))
-        }
+        Node::Product(factors) if factors.iter().any(|&factor| varies(factor)) => factors
+            .iter()
+            .copied()
+            .find(|&factor| matches!(arena.node(factor), Node::Symbol(Symbol::Unknown(_)))),
         _ => None,
     };
     let mut open: Vec<ExprId> = Vec::new();

@@ -175,7 +175,9 @@ impl Exec<'_> {
                 && let Some(method) = self.method(&of, name, args.len())
             {
                 let values = self.arguments(args);
-                let this = Rc::new(Place::Value(Val::Void));
+                // No object, but what the class names is in scope.
+                let this = Obj { ty: of.clone(), fields: Vec::new(), origin: None };
+                let this = Rc::new(Place::Value(Val::Obj(Rc::new(this))));
                 return self.inline_method(&method, &of, this, values, at);
             }
         }
@@ -451,21 +453,25 @@ impl Exec<'_> {
         if wanted.is_empty() || given.len() < wanted.len() {
             return false;
         }
-        wanted.iter().zip(given).all(|(wanted, given)| {
-            let value = |exec: &mut Self, arg: &TemplateArg| {
-                let is_value = matches!(arg, TemplateArg::Value(_));
-                exec.template_value(arg, is_value)
-            };
-            match (value(self, wanted), value(self, given)) {
-                (TemplateValue::Type(a), TemplateValue::Type(b)) => a.name() == b.name(),
-                (TemplateValue::Value(a), TemplateValue::Value(b)) => {
-                    let (a, b) = (self.atom(&a), self.atom(&b));
-                    a == b
-                }
-                (TemplateValue::Type(_), TemplateValue::Value(_))
-                | (TemplateValue::Value(_), TemplateValue::Type(_)) => false,
+        wanted.iter().zip(given).all(|(wanted, given)| self.is_same_argument(wanted, given))
+    }
+
+    fn is_same_argument(&mut self, wanted: &TemplateArg, given: &TemplateArg) -> bool {
+        let value = |exec: &mut Self, arg: &TemplateArg| {
+            let is_value = matches!(arg, TemplateArg::Value(_));
+            exec.template_value(arg, is_value)
+        };
+        match (value(self, wanted), value(self, given)) {
+            (TemplateValue::Type(Ty::Unknown(_) | Ty::Auto), _)
+            | (_, TemplateValue::Type(Ty::Unknown(_) | Ty::Auto)) => false,
+            (TemplateValue::Type(a), TemplateValue::Type(b)) => a.name() == b.name(),
+            (TemplateValue::Value(a), TemplateValue::Value(b)) => {
+                let (a, b) = (self.atom(&a), self.atom(&b));
+                a == b
             }
-        })
+            (TemplateValue::Type(_), TemplateValue::Value(_))
+            | (TemplateValue::Value(_), TemplateValue::Type(_)) => false,
+        }
     }
 
     fn call_function(
@@ -1140,13 +1146,40 @@ impl Exec<'_> {
             .or(candidates.first())
             .map(|entry| (**entry).clone())?;
         let args = path.args.clone().unwrap_or_default();
-        // A specialisation whose arguments are spelt the same.
-        let special = candidates
+        let special: Vec<Entry<Arc<ast::StructDef>>> = candidates
             .iter()
-            .find(|entry| entry.item.specialization.as_ref().is_some_and(|special| *special == args))
-            .map(|entry| (**entry).clone());
-        let entry = special.unwrap_or(primary);
-        Some(self.instantiate(&entry.item, entry.file, &args, Rc::default()))
+            .filter(|entry| entry.item.specialization.is_some() && has_content(&entry.item))
+            .map(|entry| (**entry).clone())
+            .collect();
+        for entry in special {
+            if let Some(args) = self.specialized(&entry.item, &args) {
+                return Some(self.instantiate(&entry.item, entry.file, &args, Rc::default()));
+            }
+        }
+        Some(self.instantiate(&primary.item, primary.file, &args, Rc::default()))
+    }
+
+    /// The arguments of a specialisation's own parameters, where it is one for the arguments given: `<T, 4>` for `<float, 4>`
+    /// has `float` for its `T`.
+    fn specialized(&mut self, def: &ast::StructDef, given: &[TemplateArg]) -> Option<Vec<TemplateArg>> {
+        let wanted = def.specialization.as_ref().filter(|wanted| wanted.len() == given.len())?;
+        let param_of = |arg: &TemplateArg| {
+            let path = match arg {
+                TemplateArg::Type(Type::Named(path)) => path,
+                TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }) => path,
+                TemplateArg::Type(_) | TemplateArg::Value(_) => return None,
+            };
+            def.template.iter().position(|param| Some(param.name) == path.as_simple())
+        };
+        let mut own: Vec<Option<TemplateArg>> = vec![None; def.template.len()];
+        for (wanted, given) in wanted.iter().zip(given) {
+            match param_of(wanted) {
+                Some(place) => *own.get_mut(place)? = Some(given.clone()),
+                None if self.is_same_argument(wanted, given) => {}
+                None => return None,
+            }
+        }
+        own.into_iter().collect()
     }
 
     /// The class with its template arguments put in: fields, offsets, size.
