@@ -81,13 +81,15 @@ fn decide<'a>(launches: &[&'a KernelFact], pedantic: bool) -> Option<Evidence<'a
     if repeats.is_empty() || (is_little && !pedantic) {
         return None;
     }
-    let places = |of: fn(&Repeat) -> usize| {
-        let mut places: Vec<usize> = repeats.iter().map(of).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
-    };
-    let (inputs, outputs) = (places(|repeat| repeat.input), places(|repeat| repeat.output));
+    let inputs: BTreeSet<usize> = repeats.iter().map(|repeat| repeat.input).collect();
+    // A load is repeated as long as any store may reach it, so that either all pointers written are restricted or all read.
+    let outputs: BTreeSet<usize> = kernel
+        .accesses
+        .iter()
+        .filter(|access| access.space == MemorySpace::Global && access.operation == Operation::Store)
+        .filter_map(|access| param_of(kernel, access))
+        .filter(|&place| kernel.params.get(place).is_some_and(|param| !param.is_restrict))
+        .collect();
     let change = if outputs.len() < inputs.len() { outputs } else { inputs };
     let change = change.into_iter().filter_map(|place| kernel.params.get(place)).collect();
     Some(Evidence { kernel, repeats, change })

@@ -87,6 +87,9 @@ impl Cause {
             Cause::Chunk { stride: Some(stride), .. } => {
                 format!("each thread walks its own chunk, {stride} elements from its neighbour's")
             }
+            Cause::Chunk { stride: None, text } if text.is_empty() => {
+                "each thread walks its own row".to_owned()
+            }
             Cause::Chunk { stride: None, text } => {
                 format!("each thread walks its own row, {text} bytes from its neighbour's")
             }

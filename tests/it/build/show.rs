@@ -93,6 +93,7 @@ pub fn expr(this: &Expr) -> String {
         ExprKind::New { ty: of, count } => {
             format!("new {}[{}]", ty(of), count.as_deref().map_or(String::new(), expr))
         }
+        ExprKind::PackExpansion(pattern) => format!("{}...", expr(pattern)),
         ExprKind::Unknown(reason) => format!("?{reason}"),
     }
 }
