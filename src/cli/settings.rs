@@ -7,9 +7,10 @@ use std::rc::Rc;
 use toml::Spanned;
 
 use super::super::ir::facts::Confidence;
-use super::super::lint::check::{KernelShape, Settings};
+use super::super::lint::check::{KernelInputs, KernelShape, Settings};
 use super::super::lint::config::{
-    ConfidenceName, ConfigError, Document, FILE_NAMES, FailOn, KernelEntry, LevelName, PersonaName,
+    ConfidenceName, ConfigError, Document, Extents, FILE_NAMES, FailOn, KernelEntry, LevelName, PersonaName,
+    VerifyKernel,
 };
 use super::super::lint::finding::{Level, RuleInfo};
 use super::super::lint::selection::{self, Edition, Layer, Levels, Persona, Selector};
@@ -330,6 +331,9 @@ impl Config {
         for entry in own.kernel.iter().flatten() {
             analysis.shapes.push(kernel_shape(document, entry)?);
         }
+        for entry in own.verify.iter().flat_map(|section| &section.kernel).flatten() {
+            analysis.inputs.push(kernel_inputs(document, entry)?);
+        }
         Ok(())
     }
 
@@ -446,19 +450,40 @@ fn define(text: &str) -> Option<(String, Option<String>)> {
 }
 
 fn kernel_shape(document: &Document, entry: &KernelEntry) -> Result<KernelShape, ConfigError> {
-    if let Err(error) = globset::Glob::new(entry.name.as_ref()) {
-        return Err(document.error(entry.name.span(), format!("not a glob: {}", error.kind())));
-    }
-    let Some(block) = entry.block.as_ref().resolve_block() else {
-        let message = "not a block: one to three extents, at most 1024 threads and 64 in z";
-        return Err(document.error(entry.block.span(), message));
-    };
-    let grid = match &entry.grid {
-        None => None,
-        Some(grid) => match grid.as_ref().resolve() {
-            Some(extents) => Some(extents),
-            None => return Err(document.error(grid.span(), "not a grid: one to three extents above zero")),
-        },
-    };
+    check_glob(document, &entry.name)?;
+    let block = block_of(document, &entry.block)?;
+    let grid = entry.grid.as_ref().map(|grid| grid_of(document, grid)).transpose()?;
     Ok(KernelShape { name: entry.name.as_ref().clone(), block, grid })
+}
+
+fn kernel_inputs(document: &Document, entry: &VerifyKernel) -> Result<KernelInputs, ConfigError> {
+    check_glob(document, &entry.name)?;
+    let args = entry.args.iter().flatten().map(|(name, value)| (name.clone(), value.to_bits()));
+    Ok(KernelInputs {
+        name: entry.name.as_ref().clone(),
+        block: entry.block.as_ref().map(|block| block_of(document, block)).transpose()?,
+        grid: entry.grid.as_ref().map(|grid| grid_of(document, grid)).transpose()?,
+        shared_bytes: entry.shared_bytes,
+        args: args.collect(),
+        sizes: entry.sizes.iter().flatten().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
+    })
+}
+
+fn check_glob(document: &Document, name: &Spanned<String>) -> Result<(), ConfigError> {
+    match globset::Glob::new(name.as_ref()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(document.error(name.span(), format!("not a glob: {}", error.kind()))),
+    }
+}
+
+fn block_of(document: &Document, block: &Spanned<Extents>) -> Result<[u32; 3], ConfigError> {
+    block.as_ref().resolve_block().ok_or_else(|| {
+        document.error(block.span(), "not a block: one to three extents, at most 1024 threads and 64 in z")
+    })
+}
+
+fn grid_of(document: &Document, grid: &Spanned<Extents>) -> Result<[u64; 3], ConfigError> {
+    grid.as_ref()
+        .resolve()
+        .ok_or_else(|| document.error(grid.span(), "not a grid: one to three extents above zero"))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::super::ir::facts::KernelFact;
-use super::super::lint::check::{Analysis, analyze};
+use super::super::lint::check::{Analysis, KernelInputs, analyze};
 use super::super::lint::finding::Finding;
 use super::super::report;
 use super::super::source::Sources;
@@ -89,7 +89,15 @@ fn plan(
             let checked = input.checked.binary_search(&kernel.name_span.file).is_ok();
             let named = args.kernel.as_ref().is_none_or(|name| plain(&kernel.name) == plain(name));
             if checked && named {
-                planned.extend(plan_kernel(args, &planner, &input.sources, kernel, &outcome.findings));
+                let given = given(&input.settings.inputs, &kernel.name);
+                planned.extend(plan_kernel(
+                    args,
+                    &planner,
+                    &input.sources,
+                    kernel,
+                    &outcome.findings,
+                    &given,
+                ));
             }
         }
         drop(planner);
@@ -114,6 +122,23 @@ fn log(project: &Project, outcome: &Outcome, shell: &Shell<'_>) -> String {
     })
 }
 
+/// What the configuration says of a kernel's launch.
+fn given(inputs: &[KernelInputs], kernel: &str) -> Given {
+    let fits = |entry: &&KernelInputs| {
+        globset::Glob::new(&entry.name).is_ok_and(|glob| glob.compile_matcher().is_match(plain(kernel)))
+    };
+    let Some(entry) = inputs.iter().find(fits) else { return Given::default() };
+    let extent = |extent: u64| u32::try_from(extent).unwrap_or(u32::MAX);
+    Given {
+        grid: entry.grid.map(|grid| grid.map(extent)),
+        block: entry.block,
+        shared_bytes: entry.shared_bytes,
+        values: entry.args.iter().map(|(name, bits)| (name.clone(), f64::from_bits(*bits))).collect(),
+        extents: entry.sizes.iter().cloned().collect(),
+        size: None,
+    }
+}
+
 fn plain(kernel: &str) -> &str {
     let plain = kernel.split('<').next().unwrap_or(kernel);
     plain.rsplit("::").next().unwrap_or(plain)
@@ -133,6 +158,7 @@ fn plan_kernel(
     sources: &Sources,
     kernel: &KernelFact,
     findings: &[Finding],
+    given: &Given,
 ) -> Option<Planned> {
     let mut rules: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut edits = Vec::new();
@@ -159,7 +185,7 @@ fn plan_kernel(
         return None;
     }
     let smaller = SIZES.iter().skip(1).filter_map(|&size| {
-        let given = Given { size: Some(size), ..Given::default() };
+        let given = Given { size: Some(size), ..given.clone() };
         Some(planner.job(kernel, &wanted, &given, &[]).ok()?.args)
     });
     Some(Planned {
@@ -167,7 +193,7 @@ fn plan_kernel(
         kernel: kernel.name.clone(),
         path: sources.path(kernel.name_span.file).display().to_string(),
         line: sources.line(kernel.name_span),
-        job: planner.job(kernel, &wanted, &Given::default(), &edits),
+        job: planner.job(kernel, &wanted, given, &edits),
         rules,
     })
 }

@@ -36,7 +36,7 @@ pub const LOCAL_ELEMENTS: usize = 256;
 pub const EXECUTOR_DEPTH: usize = 300;
 /// Stack of a worker thread: about 100 kB for each level of [`EXECUTOR_DEPTH`] in unoptimised builds.
 pub const STACK_BYTES: usize = 128 << 20;
-/// Expression nodes computed for one access, launch and valuation; about 5 ms.
+/// Expression nodes computed for one access, launch and valuation.
 pub const EVALUATIONS_PER_ACCESS: usize = 20_000;
 /// What an access gets when its kernel has used up [`EVALUATIONS_PER_KERNEL`].
 pub const EVALUATIONS_AT_LEAST: usize = 1_500;

@@ -5,7 +5,7 @@
 //! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
 
 use super::eval::{Evaluator, WARP, threads};
-use super::expr::{BID, DATA, Deps, ExprId, LoopId, TID, UNKNOWN, loop_bit};
+use super::expr::{BID, DATA, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
 use crate::memory::{Cost, Lanes};
 
@@ -251,7 +251,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         self.eval.set_block_index(index);
         let warps = (block[0] * block[1] * block[2] + WARP as i64 - 1) / WARP as i64;
         let floor = self.left.saturating_sub(share);
-        let one_is_all = self.needed & TID == 0;
+        let one_is_all = self.needed & TID == 0 || self.warps_are_alike(block);
         for warp in 0..warps {
             // Warps share the budget, so that the last ones get their turn.
             let share = (self.left.saturating_sub(floor)) / (warps - warp).max(1) as usize;
@@ -264,6 +264,31 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             if one_is_all {
                 break;
             }
+        }
+    }
+
+    /// Does every warp see the addresses of the first, moved by a multiple of a sector? So it is in one row of full warps whose
+    /// lanes are a constant number of bytes apart, if no condition looks at the thread. Banks turn alike, too.
+    fn warps_are_alike(&self, block: [i64; 3]) -> bool {
+        let arena = self.eval.arena;
+        let [x, y, z] = block;
+        let by_thread = |id: ExprId| arena.deps(id) & TID != 0;
+        if y * z != 1 || x % WARP as i64 != 0 || self.conjuncts.iter().copied().any(by_thread) {
+            return false;
+        }
+        let in_loops = self.chain.iter().filter_map(|id| arena.loops.get(id.0 as usize));
+        let mut parts = in_loops.flat_map(|of| {
+            std::iter::once(of.cond).chain(of.vars.iter().flat_map(|var| [var.init, var.next]))
+        });
+        if parts.any(by_thread) {
+            return false;
+        }
+        match arena.node(self.plan.offset) {
+            Node::Sum { terms, .. } => terms.iter().all(|&(_, id)| {
+                !by_thread(id) || matches!(arena.node(id), Node::Symbol(Symbol::ThreadIdx(_)))
+            }),
+            Node::Symbol(Symbol::ThreadIdx(_)) => true,
+            _ => false,
         }
     }
 

@@ -130,6 +130,8 @@ pub struct KernelFact {
     pub span: Span,
     /// The shape the numbers are for.
     pub shape: LaunchShape,
+    /// Bytes of dynamic shared memory, where the launch gives a number.
+    pub shared_bytes: Option<u32>,
     /// Other shapes that were tried because no launch is known.
     pub tried: Vec<LaunchShape>,
     pub bases: Vec<BaseFact>,
@@ -154,6 +156,8 @@ pub struct ParamFact {
     pub is_const: bool,
     pub is_restrict: bool,
     pub is_volatile: bool,
+    /// What the launch passes, where that is a number.
+    pub value: Option<f64>,
     /// Equal for parameters that the launch passes pointers into one buffer.
     pub buffer: Option<u32>,
 }

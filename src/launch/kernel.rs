@@ -38,6 +38,10 @@ struct Executed {
     launch_span: Option<crate::source::Span>,
     /// The buffer behind each pointer argument.
     buffers: Vec<Option<u32>>,
+    /// The value of each scalar argument that is a constant.
+    values: Vec<Option<f64>>,
+    /// Bytes of dynamic shared memory.
+    shared: Option<ExprId>,
     accesses: Vec<RawAccess>,
     gaps: Vec<String>,
 }
@@ -45,6 +49,14 @@ struct Executed {
 fn buffer(arg: &Val) -> Option<u32> {
     match arg {
         Val::Ptr(pointer) => Some(pointer.base),
+        _ => None,
+    }
+}
+
+fn constant(arena: &Arena, arg: &Val) -> Option<f64> {
+    match arg {
+        Val::Int(value, _) => arena.as_const(*value).map(|value| value as f64),
+        Val::Float(value, ..) => *value,
         _ => None,
     }
 }
@@ -116,6 +128,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             frame.env = env;
         }
         let buffers = args.iter().map(buffer).collect();
+        let values = args.iter().map(|arg| constant(&exec.arena, arg)).collect();
         bind_parameters(exec, &def, args);
         let fixed = if launch.and_then(|launch| launch.block).is_none() {
             self.fixed_shapes(kernel)
@@ -139,6 +152,8 @@ impl<'p, 'd> Runner<'p, 'd> {
             fixed,
             launch_span: launch.map(|launch| launch.span),
             buffers,
+            values,
+            shared: launch.and_then(|launch| launch.shared),
             accesses,
             gaps,
         });
@@ -319,7 +334,12 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         source: ShapeSource::Hypothesis,
         span: None,
     });
+    let shared_bytes = kernel
+        .shared
+        .and_then(|shared| eval.arena.as_const(shared))
+        .and_then(|bytes| u32::try_from(bytes).ok());
     KernelFact {
+        shared_bytes,
         name: kernel.name.clone(),
         name_span: def.name_span,
         span: def.span,
@@ -360,8 +380,9 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
 }
 
 fn params(kernel: &Executed) -> Vec<ParamFact> {
-    let buffers = kernel.buffers.iter().copied().chain(std::iter::repeat(None));
-    let fact = |(param, buffer): (&VarDecl, Option<u32>)| {
+    let known = kernel.buffers.iter().copied().zip(kernel.values.iter().copied());
+    let known = known.chain(std::iter::repeat((None, None)));
+    let fact = |(param, (buffer, value)): (&VarDecl, (Option<u32>, Option<f64>))| {
         let (is_pointer, is_const, restrict) = match &param.ty {
             Type::Pointer { to, is_const, restrict } => (**to != Type::Void, *is_const, *restrict),
             _ => (false, false, false),
@@ -374,10 +395,11 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             is_const,
             is_restrict: restrict || param.storage.restrict,
             is_volatile: param.storage.is_volatile,
+            value,
             buffer,
         }
     };
-    kernel.kernel.item.params.iter().zip(buffers).map(fact).collect()
+    kernel.kernel.item.params.iter().zip(known).map(fact).collect()
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {

@@ -41,6 +41,8 @@ pub struct Settings {
     pub kernel_macros: Vec<String>,
     /// Launch shapes of kernels whose launches are not in the project.
     pub shapes: Vec<KernelShape>,
+    /// What `verify` launches kernels with.
+    pub inputs: Vec<KernelInputs>,
     /// Rules may report what is eligible, not only what pays.
     pub pedantic: bool,
 }
@@ -54,6 +56,21 @@ pub struct KernelShape {
     pub block: [u32; 3],
     /// Blocks in x, y, z.
     pub grid: Option<[u64; 3]>,
+}
+
+/// What a kernel is launched with, as far as the configuration says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelInputs {
+    /// A glob over kernel names.
+    pub name: String,
+    pub block: Option<[u32; 3]>,
+    pub grid: Option<[u64; 3]>,
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: Option<u32>,
+    /// Scalars by parameter name; the bits of an `f64`, which has no equality.
+    pub args: Vec<(String, u64)>,
+    /// Bytes of buffers by parameter name.
+    pub sizes: Vec<(String, u64)>,
 }
 
 #[derive(Debug, Default)]

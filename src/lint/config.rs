@@ -74,8 +74,39 @@ pub struct ConfigFile {
     pub baseline: Option<Spanned<String>>,
     /// Launch shapes of kernels whose launches are not in the project.
     pub kernel: Option<Vec<KernelEntry>>,
+    /// What `cudalint verify` launches kernels with.
+    pub verify: Option<VerifySection>,
     /// What is different for some paths; later entries win.
     pub overrides: Option<Vec<Override>>,
+}
+
+/// What `cudalint verify` launches kernels with.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VerifySection {
+    /// Inputs of kernels; the first entry whose name fits counts.
+    pub kernel: Option<Vec<VerifyKernel>>,
+}
+
+/// Inputs of the kernels whose name matches a glob; what is left out is made up.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VerifyKernel {
+    /// A glob over kernel names: "reduce*".
+    #[schemars(with = "String")]
+    pub name: Spanned<String>,
+    /// Threads per block: 256, [16, 16] or "16x16".
+    #[schemars(with = "Option<Extents>")]
+    pub block: Option<Spanned<Extents>>,
+    /// Blocks per grid, in the same forms.
+    #[schemars(with = "Option<Extents>")]
+    pub grid: Option<Spanned<Extents>>,
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: Option<u32>,
+    /// Scalar arguments by the parameter's name.
+    pub args: Option<BTreeMap<String, f64>>,
+    /// Bytes of buffers by the parameter's name.
+    pub sizes: Option<BTreeMap<String, u64>>,
 }
 
 /// The launch shape of the kernels whose name matches a glob.

@@ -900,10 +900,16 @@ impl Exec<'_> {
 
     pub fn launch(&mut self, callee: &Expr, config: &[Expr], args: &[Expr], at: Span) {
         let dims: Vec<Option<[ExprId; 3]>> = config.iter().take(2).map(|expr| self.extent(expr)).collect();
+        let shared = config.get(2).map(|bytes| {
+            let bytes = self.quietly(|exec| exec.value(bytes));
+            self.atom(&bytes)
+        });
         let values = self.arguments(args);
         let values = self.rvalues(&values, at);
         let [grid, block] = dims.as_slice() else { return };
+        self.launch_shared = shared;
         self.record_launch(callee, *grid, *block, values, at);
+        self.launch_shared = None;
     }
 
     pub fn record_launch(
@@ -957,6 +963,7 @@ impl Exec<'_> {
             template,
             grid,
             block,
+            shared: self.launch_shared,
             args: args.to_vec(),
             loops: self.loops.clone(),
             tu: self.tu.clone(),

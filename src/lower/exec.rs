@@ -77,6 +77,8 @@ pub struct Launch {
     pub template: Vec<TemplateValue>,
     pub grid: Option<[ExprId; 3]>,
     pub block: Option<[ExprId; 3]>,
+    /// Bytes of dynamic shared memory.
+    pub shared: Option<ExprId>,
     pub args: Vec<Val>,
     pub loops: Vec<LoopId>,
     pub tu: TranslationUnit,
@@ -108,6 +110,8 @@ pub struct Exec<'p> {
     pub depth: usize,
     pub step_limit: usize,
     pub dims: Dims,
+    /// The dynamic shared memory of the launch about to be recorded.
+    pub launch_shared: Option<ExprId>,
     /// Where the arguments of the call about to be bound stand.
     pub argument_spans: Vec<Span>,
     /// Macros whose expansion is being executed: a macro is not expanded in itself.
@@ -160,6 +164,7 @@ impl<'p> Exec<'p> {
             depth: 0,
             step_limit: limits::HOST_STEPS,
             dims,
+            launch_shared: None,
             argument_spans: Vec::new(),
             expanding: Vec::new(),
             predicated: Vec::new(),

@@ -78,7 +78,9 @@ impl<'a> Planner<'a> {
         let definition =
             self.kernels.get(&kernel.name_span).ok_or("the kernel's parameters are not known")?;
         let known = |name: &str| Known {
-            value: given.values.get(name).copied(),
+            value: given.values.get(name).copied().or_else(|| {
+                kernel.params.iter().find(|param| param.name == name).and_then(|param| param.value)
+            }),
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
@@ -175,5 +177,6 @@ fn launch(kernel: &KernelFact, given: &Given, source: &str) -> Launch {
         }
     }
     let dynamic = if has_dynamic_shared(source) { DYNAMIC_SHARED_BYTES } else { 0 };
-    Launch { grid, block, shared_bytes: given.shared_bytes.unwrap_or(dynamic) }
+    let shared_bytes = given.shared_bytes.or(kernel.shared_bytes).unwrap_or(dynamic);
+    Launch { grid, block, shared_bytes }
 }
