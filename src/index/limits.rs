@@ -10,6 +10,8 @@ pub const CALL_DEPTH: usize = 14;
 pub const KERNEL_STEPS: usize = 40_000;
 /// Statements executed for one host root, with everything it calls.
 pub const HOST_STEPS: usize = 60_000;
+/// What the instantiation of a class template counts in statements.
+pub const STEPS_PER_TYPE: usize = 10;
 /// Bytes of a host function's body above which it is not executed unless it leads to a launch: it prints, checks or fills.
 pub const LONG_HOST_FUNCTION: u32 = 6_000;
 /// Iterations of a host loop through a table of block sizes or kernels that are run one by one.

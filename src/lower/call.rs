@@ -1084,7 +1084,7 @@ impl Exec<'_> {
         if name.as_str() == "cudaLaunchConfig_t" {
             return self.launch_config_type();
         }
-        if self.frames.len() > 3 * limits::CALL_DEPTH {
+        if self.frames.len() > 3 * limits::CALL_DEPTH || self.out_of_budget() {
             return UNSEEN;
         }
         if let Some(ty) = self.struct_named(path) {
@@ -1197,6 +1197,8 @@ impl Exec<'_> {
         args: &[TemplateArg],
         outer: Rc<TemplateEnv>,
     ) -> Ty {
+        // Types count as work, too: libraries compute with them.
+        self.steps += limits::STEPS_PER_TYPE;
         let mut env = TemplateEnv { outer: Some(outer), ..TemplateEnv::default() };
         let mut spelling = Vec::new();
         for (place, param) in def.template.iter().enumerate() {
