@@ -1,7 +1,6 @@
 #![doc = include_str!("README.md")]
 
 mod fix;
-mod merge;
 mod remedy;
 mod words;
 
@@ -81,20 +80,17 @@ fn places<'a>(cx: &Context<'a>) -> Places<'a> {
 fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> Option<Evidence<'a>> {
     let measured = uses.iter().filter_map(|&(kernel, at)| {
         let access = kernel.accesses.get(at).filter(|access| !access.irregular)?;
-        Some((kernel, at, access, access.request.as_ref()?))
+        Some((kernel, access, access.request.as_ref()?))
     });
     let conflicting: Vec<_> = measured
         .clone()
-        .filter(|&(kernel, at, access, request)| {
-            conflicts(request)
-                && !is_broadcast(request)
-                && !is_contention(access, request)
-                && !merge::avoids_conflict(kernel, at)
+        .filter(|&(_, access, request)| {
+            conflicts(request) && !is_broadcast(request) && !is_contention(access, request)
         })
         .collect();
     // The first of equals, so that launches are reported in the order of the source.
-    let &(kernel, _, access, request) =
-        conflicting.iter().rev().max_by(|a, b| excess(a.3).total_cmp(&excess(b.3)))?;
+    let &(kernel, access, request) =
+        conflicting.iter().rev().max_by(|a, b| excess(a.2).total_cmp(&excess(b.2)))?;
     let base = kernel.bases.get(access.base)?;
     Some(Evidence {
         kernel,

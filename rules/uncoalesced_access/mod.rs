@@ -101,6 +101,8 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         Operation::Store => format!("{percent} % of what it touches is written"),
         Operation::Atomic => format!("{percent} % of what it touches is updated"),
     };
+    let wasted =
+        if cause.uses_all() { "the kernel uses the rest by other accesses".to_owned() } else { wasted };
     let message = format!(
         "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
         place::verb(place.operation)

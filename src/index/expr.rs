@@ -57,6 +57,8 @@ pub struct Unknown {
     /// Used as a shift amount or an exponent: plausible values are small.
     pub small: bool,
     pub is_bool: bool,
+    /// A template argument that no instantiation in the files gives.
+    pub is_template: bool,
 }
 
 /// `{init, next}` for each variable while `cond` holds at the start of an iteration.
@@ -273,7 +275,13 @@ impl Arena {
 
     /// A fixed value that the source does not say.
     pub fn unknown(&mut self, name: impl Into<String>, preferred: Option<i64>) -> ExprId {
-        self.unknowns.push(Unknown { name: name.into(), preferred, small: false, is_bool: false });
+        self.unknowns.push(Unknown {
+            name: name.into(),
+            preferred,
+            small: false,
+            is_bool: false,
+            is_template: false,
+        });
         self.symbol(Symbol::Unknown(self.unknowns.len() as u32 - 1))
     }
 

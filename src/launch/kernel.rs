@@ -8,9 +8,7 @@ use rustc_hash::FxHashMap;
 use super::shape::{Declared, annotation, completed, hypotheses};
 use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
-use crate::index::expr::{
-    Arena, Axis, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit,
-};
+use crate::index::expr::{Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
 use crate::index::limits;
 use crate::index::measure::{Measure, Plan, Tally};
 use crate::ir::ast::{FunctionDef, Type, VarDecl};
@@ -311,6 +309,11 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         });
         let mut fact = measure_access(eval, raw, kernel, &shapes, &mut fuel);
         fact.base = place;
+        let unseen = bases.get(raw.base as usize).is_some_and(|base| base.element.name() == "?");
+        if unseen && raw.element != "?" && fact.request.is_some() {
+            fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
+            fact.confidence = Confidence::Assumed;
+        }
         if let Some(aggregate) = &raw.aggregate {
             let next = elements.len() as u32;
             let element = *elements.entry((raw.base, aggregate.element)).or_insert(next);
@@ -599,6 +602,16 @@ fn measure_access(
     }
     let mut all: Vec<(usize, Vec<Tally>)> = Vec::new();
     for (place, shape) in shapes.iter().enumerate() {
+        if shape.source == ShapeSource::Hypothesis
+            && needs_width(eval.arena, raw)
+            && kernel.block.is_none_or(|block| eval.arena.as_const(block[0]).is_none())
+        {
+            let mut fact = blank(eval.arena, raw);
+            fact.unknown = Some(
+                "which lanes are neighbours depends on the width of the block, which is not seen".to_owned(),
+            );
+            return fact;
+        }
         let tallies = tallies(eval, raw, kernel, shape, fuel);
         all.push((place, tallies));
         if eval.arena.deps(raw.offset) & (TID | BID) == 0 && place == 0 {
@@ -619,7 +632,7 @@ fn measure_access(
     let requests: u64 = whole.clone().map(|tally| tally.requests).sum();
     if irregular >= requests.max(1) || flat.is_empty() {
         fact.irregular = irregular > 0;
-        fact.unknown = Some(reason(arena, raw, irregular, whole.clone().map(|tally| tally.undefined).sum()));
+        fact.unknown = Some(reason(irregular, whole.clone().map(|tally| tally.undefined).sum()));
         return fact;
     }
     // The most favourable to the code under analysis decides.
@@ -682,6 +695,11 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
     if raw.unseen_origin {
         return Some("where the pointer comes from is not seen".to_owned());
     }
+    if let Some(name) = open_template_stride(arena, raw) {
+        return Some(format!(
+            "no instantiation gives the template argument `{name}`, the distance between lanes"
+        ));
+    }
     if is_open_layout(arena, raw) {
         return Some(
             "every dimension has a stride of its own that is not known: any could be the contiguous one"
@@ -694,6 +712,45 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
         );
     }
     None
+}
+
+/// The template argument, not given anywhere, that the distance between lanes is a multiple of.
+fn open_template_stride(arena: &Arena, raw: &RawAccess) -> Option<String> {
+    let whole = [(1, raw.offset)];
+    let terms = match arena.node(raw.offset) {
+        Node::Sum { terms, .. } => &terms[..],
+        _ => &whole[..],
+    };
+    terms.iter().filter(|(_, id)| arena.deps(*id) & TID != 0).find_map(|&(_, id)| {
+        let Node::Product(factors) = arena.node(id) else { return None };
+        factors.iter().find_map(|&factor| match arena.node(factor) {
+            Node::Symbol(Symbol::Unknown(index)) => {
+                let unknown = arena.unknowns.get(*index as usize).filter(|unknown| unknown.is_template)?;
+                Some(unknown.name.clone())
+            }
+            _ => None,
+        })
+    })
+}
+
+/// Does the address follow `threadIdx.y` or `.z` and not `.x`? Then the width of the block says which lanes are neighbours.
+fn needs_width(arena: &Arena, raw: &RawAccess) -> bool {
+    let mut stack = vec![raw.offset];
+    let (mut x, mut other) = (false, false);
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(id) = stack.pop() {
+        if arena.deps(id) & TID == 0 || !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Symbol(Symbol::ThreadIdx(axis)) if axis.index() == 0 => x = true,
+            Node::Symbol(Symbol::ThreadIdx(_)) => other = true,
+            // A counter or a value from behind a loop may hold any of them.
+            Node::Symbol(_) | Node::Final { .. } => x = true,
+            _ => stack.extend(arena.children(id)),
+        }
+    }
+    other && !x
 }
 
 /// `x[i * s0 + j * s1]` with strides from outside: whether lanes are neighbours is decided where the strides are made.
@@ -798,14 +855,13 @@ fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> 
     })
 }
 
-fn reason(arena: &Arena, raw: &RawAccess, irregular: u64, undefined: u64) -> String {
+fn reason(irregular: u64, undefined: u64) -> String {
     if irregular > 0 {
         return "the index depends on data or on code that is not seen".to_owned();
     }
     if undefined > 0 {
         return "a value in the index has no meaning for the values tried".to_owned();
     }
-    let _ = (arena, raw);
     "no warp reaches it for the values tried".to_owned()
 }
 
@@ -956,6 +1012,3 @@ fn whole_struct(raw: &RawAccess, bases: &[Base]) -> Option<FieldFact> {
         is_vector: of.is_vector,
     })
 }
-
-/// Axes in the order of linear thread ids.
-pub const AXES: [Axis; 3] = Axis::ALL;

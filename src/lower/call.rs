@@ -587,6 +587,12 @@ impl Exec<'_> {
                 }
                 TemplateParamKind::Value { .. } => {
                     let value = self.named_unknown(param.name.as_str());
+                    if let crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) =
+                        *self.arena.node(value)
+                        && let Some(unknown) = self.arena.unknowns.get_mut(index as usize)
+                    {
+                        unknown.is_template = true;
+                    }
                     Some(TemplateValue::Value(Val::Int(value, Ty::INT)))
                 }
                 TemplateParamKind::Type { default: None } if !param.is_pack => {

@@ -827,7 +827,7 @@ impl Exec<'_> {
         if simple && let Some(value) = self.macro_value(path.name, at) {
             return value;
         }
-        self.global_name(path, at)
+        self.global_name(path)
     }
 
     fn member_if_any(&mut self, this: &Rc<Place>, name: Name) -> Option<Place> {
@@ -864,7 +864,7 @@ impl Exec<'_> {
         None
     }
 
-    fn global_name(&mut self, path: &Path, at: Span) -> Val {
+    fn global_name(&mut self, path: &Path) -> Val {
         let name = path.name;
         if let Some(entry) = self.project.enumerator(&self.tu, name) {
             let (def, place) = (entry.item.0.clone(), entry.item.1);
@@ -888,7 +888,6 @@ impl Exec<'_> {
                 Val::Float(Some(std::f64::consts::PI), zero, 8)
             }
             text => {
-                let _ = at;
                 // A name nobody defines here: fixed, but not known.
                 let value = self.named_unknown(text);
                 Val::Opaque(Ty::Unknown("a name that is not seen"), value)
@@ -1007,23 +1006,22 @@ impl Exec<'_> {
 
     /// `threadIdx` and its kin.
     fn builtin_variable(&mut self, name: Name) -> Option<Val> {
-        let triple = |exec: &mut Self, parts: [ExprId; 3]| {
+        let triple = |parts: [ExprId; 3]| {
             let of = super::types::vector_type("dim3")?;
             let fields = parts.into_iter().map(|part| Val::Int(part, Ty::UINT)).collect();
-            let _ = exec;
             Some(Val::Obj(Rc::new(Obj { ty: Rc::new(of), fields, origin: None })))
         };
         match name.as_str() {
             "threadIdx" => {
                 let parts = Axis::ALL.map(|axis| self.arena.symbol(Symbol::ThreadIdx(axis)));
-                triple(self, parts)
+                triple(parts)
             }
             "blockIdx" => {
                 let parts = Axis::ALL.map(|axis| self.arena.symbol(Symbol::BlockIdx(axis)));
-                triple(self, parts)
+                triple(parts)
             }
-            "blockDim" => triple(self, self.dims.block),
-            "gridDim" => triple(self, self.dims.grid),
+            "blockDim" => triple(self.dims.block),
+            "gridDim" => triple(self.dims.grid),
             "warpSize" => Some(Val::Int(self.arena.constant(32), Ty::INT)),
             _ => None,
         }

@@ -187,7 +187,7 @@ impl Exec<'_> {
         if let Some(frame) = self.frames.last_mut() {
             frame.returned_in_loop |= before.unwrap_or(false);
         }
-        self.leave_loop(run, mark);
+        self.leave_loop(run);
     }
 
     fn once<B>(&mut self, enter: &impl Fn(&mut Self) -> (ExprId, B))
@@ -388,7 +388,7 @@ impl Exec<'_> {
     }
 
     /// After the loop every changed variable has its final value.
-    fn leave_loop(&mut self, run: Pass, _mark: usize) {
+    fn leave_loop(&mut self, run: Pass) {
         for (place, leaf) in run.carried.iter().enumerate() {
             let value = self.arena.final_value(run.id, place as u32);
             self.write_leaf(leaf.slot, &leaf.path, value);
@@ -459,6 +459,8 @@ impl Exec<'_> {
 
     /// `KERNEL_LOOP(i, n) body`: `for (i = global thread id; i < n; i += threads of the grid) body`.
     fn grid_stride(&mut self, args: &[Expr], body: &Stmt) {
+        // `LOOP(i, n)` or, with the counter's type before it, `LOOP_T(int64_t, i, n)`.
+        let args = if args.len() > 2 { args.get(1..).unwrap_or(&[]) } else { args };
         let (Some(ExprKind::Name(path)), Some(bound)) = (args.first().map(|arg| &arg.kind), args.get(1))
         else {
             return self.body(body);
