@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cudalint::source::{FileId, SourceFile};
 use cudalint::syntax::macros::Defines;
 use cudalint::syntax::mask::{self, MaskOptions, Masked};
+use cudalint::syntax::mask_types;
 use tree_sitter::{Node, Parser, Tree};
 
 const EXTENSIONS: &[&str] = &["cu", "cuh", "h", "hpp", "hh", "hxx", "inl", "cpp", "cc", "cxx", "inc"];
@@ -122,7 +123,7 @@ fn file(path: &Path, verbose: bool, count: &mut Count) {
     let start = Instant::now();
     let masked = mask::mask(FileId(0), &source.text, &Defines::default(), &MaskOptions::default());
     let masking = start.elapsed();
-    let Some(tree) = parse(&masked.text) else { return };
+    let Some(tree) = parse(&mask_types::settled(&masked.text)) else { return };
     count.slowest = count.slowest.max(start.elapsed());
     count.mask += masking;
     count.parse += start.elapsed() - masking;
@@ -155,7 +156,7 @@ fn kernels(source: &SourceFile, masked: &Masked, tree: &Tree, verbose: bool, cou
             count.clean += 1;
             continue;
         }
-        let island = parse(&mask::isolate(masked, &mask::island(masked, kernel)));
+        let island = parse(&mask_types::settled(&mask::isolate(masked, &mask::island(masked, kernel))));
         let saved = island.is_some_and(|tree| is_clean(&tree, &self::errors(&tree), &range, &kernel.body));
         count.islands += u32::from(saved);
         if verbose {

@@ -70,11 +70,18 @@ impl Project {
             let checked = files.get(path.as_path()).is_none_or(|(_, checked)| *checked);
             files.insert(path, (text.as_deref(), checked));
         }
+        let known: BTreeSet<&Path> = self.paths.iter().map(PathBuf::as_path).collect();
         let (root, cwd) = (self.root.clone(), self.cwd.clone());
         let mut project = Project { root, cwd, ..Project::default() };
         for (path, (text, checked)) in files {
             let Some(text) = text else { continue };
-            let Content::Text(text) = classify(path, text.to_vec(), Role::Context) else { continue };
+            // What was read once, say a header of constants for an `#include`, matters in every version.
+            let is_known = known.contains(path) && memchr::memchr(0, text).is_none();
+            let text = match classify(path, text.to_vec(), Role::Context) {
+                Content::Text(text) => text,
+                Content::Irrelevant if is_known => text.to_vec(),
+                Content::Irrelevant | Content::Unreadable(_) => continue,
+            };
             let shown = path.strip_prefix(&self.cwd).unwrap_or(path);
             let file = project.add(path, SourceFile::from_bytes(shown, text));
             if checked {

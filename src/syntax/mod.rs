@@ -9,7 +9,7 @@ pub mod mask;
 mod mask_calls;
 mod mask_kernel;
 mod mask_scope;
-mod mask_types;
+pub mod mask_types;
 mod mask_words;
 
 pub use build::{parse_expr, parse_stmts, parse_type};
