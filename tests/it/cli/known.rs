@@ -106,6 +106,17 @@ fn what_is_staged_is_what_is_checked() {
 }
 
 #[test]
+fn a_header_of_constants_counts_in_every_version() {
+    let text = format!("#include \"sizes.h\"\n{}", kernel("k", "STRIDED;"));
+    let world = World::new(&[("a.cu", &text), ("sizes.h", "constexpr int N = 4;\n")]);
+    world.git(&["init", "-q"]);
+    world.git(&["add", "."]);
+    // The made-up rule says how many files it was given.
+    let ran = world.run(&[CONCISE, "--staged"]);
+    assert!(ran.out.contains("STRIDED among 2 files"), "{}", ran.out);
+}
+
+#[test]
 fn a_diff_tells_what_is_new() {
     let world = World::new(&[("a.cu", &kernel("k", "STRIDED;"))]);
     let new = kernel("k", "STRIDED;\n  CONFLICT;");
