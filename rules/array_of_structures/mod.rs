@@ -85,7 +85,9 @@ fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
     let request = access.request.as_ref().filter(|_| !access.irregular)?;
     let in_excess =
         request.units >= RATIO * request.ideal - 1e-6 && request.units - request.ideal >= 1.0 - 1e-6;
-    if !in_excess || !is_dense(access) {
+    // An array with gaps between its elements is `uncoalesced-access`'s.
+    let is_dense = place::whole_struct_ratio(access).is_some_and(|ratio| ratio < RATIO);
+    if !in_excess || !is_dense {
         return None;
     }
     let group = group(seen);
@@ -127,7 +129,7 @@ fn stores_cost(seen: Seen<'_>, field: &FieldFact, whole: bool, ratio: f64) -> bo
     });
     match (whole, loaded) {
         (true, true) => ratio >= 3.0 && size >= UPDATED_WHOLE,
-        (true, false) => (ratio >= 3.0 && size >= STORED_WHOLE) || (ratio >= MANY_FIELDS && size >= 8),
+        (true, false) => (ratio >= 3.0 && size >= STORED_WHOLE) || ratio >= MANY_FIELDS,
         (false, true) => size >= STORED_WHOLE,
         (false, false) => true,
     }
@@ -137,21 +139,6 @@ fn is_volatile(seen: Seen<'_>) -> bool {
     let base = seen.kernel.bases.get(seen.access.base);
     let param = base.and_then(|base| base.param).and_then(|place| seen.kernel.params.get(place));
     param.is_some_and(|param| param.is_volatile)
-}
-
-/// Is the array itself walked without gaps? Else the index is the cause (`uncoalesced-access`).
-fn is_dense(access: &AccessFact) -> bool {
-    let (Some(field), Some(request)) = (&access.field, &access.request) else { return false };
-    let Ok(size) = u32::try_from(field.struct_bytes.0) else { return false };
-    let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
-    let (mut units, mut ideal) = (0, 0);
-    for lanes in &request.samples {
-        let whole = Lanes::from_fn(|lane| lanes.get(lane).map(|address| address - start));
-        let cost = global::sectors(&whole, size);
-        units += cost.units;
-        ideal += cost.ideal;
-    }
-    f64::from(units) < RATIO * f64::from(ideal)
 }
 
 /// The accesses of the kernel to the same element with the same kind of operation.

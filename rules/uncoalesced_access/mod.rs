@@ -6,8 +6,6 @@ use cudalint::ir::facts::{AccessFact, AccessPath, MemorySpace, Operation, Reques
 use cudalint::lint::finding::{Category, Finding, Level, RuleInfo};
 use cudalint::lint::place::{self, Place, Seen};
 use cudalint::lint::rule::{Context, Rule};
-use cudalint::memory::Lanes;
-use cudalint::memory::global;
 
 use cause::Cause;
 
@@ -67,28 +65,14 @@ fn is_uncoalesced(seen: &Seen<'_>) -> bool {
         && excess >= 1.0 - 1e-6
         && !matches!(access.path, AccessPath::Matrix(_))
         && !is_contiguous(access, request)
-        && !is_only_layout(access, request)
+        // Coalesced if it used its structs whole: the layout is the cause (`array-of-structures`).
+        && place::whole_struct_ratio(access).is_none_or(|ratio| ratio >= RATIO)
 }
 
 /// Neighbouring lanes on neighbouring elements: the excess is that of an offset (`misaligned-access`).
 fn is_contiguous(access: &AccessFact, request: &RequestFact) -> bool {
     access.lane_stride.is_some_and(|stride| stride.0.abs() == access.width.0)
         && request.units <= request.ideal + 1.0 + 1e-6
-}
-
-/// Would the warp be coalesced if it used its structs whole? Then the layout is the cause (`array-of-structures`).
-fn is_only_layout(access: &AccessFact, request: &RequestFact) -> bool {
-    let Some(field) = &access.field else { return false };
-    let Ok(size) = u32::try_from(field.struct_bytes.0) else { return false };
-    let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
-    let (mut units, mut ideal) = (0, 0);
-    for lanes in &request.samples {
-        let whole = Lanes::from_fn(|lane| lanes.get(lane).map(|address| address - start));
-        let cost = global::sectors(&whole, size);
-        units += cost.units;
-        ideal += cost.ideal;
-    }
-    f64::from(units) < RATIO * f64::from(ideal)
 }
 
 fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {

@@ -519,6 +519,15 @@ impl Arena {
         Shown { arena: self, id }
     }
 
+    /// An expression as a constant and terms `(coefficient, factor)`; what is no sum is one term.
+    pub fn terms(&self, id: ExprId) -> (i64, Vec<(i64, ExprId)>) {
+        match self.node(id) {
+            Node::Const(value) => (*value, Vec::new()),
+            Node::Sum { constant, terms } => (*constant, terms.to_vec()),
+            _ => (0, vec![(1, id)]),
+        }
+    }
+
     /// The variables of a loop that an expression is made of.
     pub fn loop_vars_in(&self, id: ExprId, of: LoopId) -> Vec<u32> {
         let mut seen = FxHashSet::default();

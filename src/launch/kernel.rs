@@ -716,12 +716,8 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
 
 /// The template argument, not given anywhere, that the distance between lanes is a multiple of.
 fn open_template_stride(arena: &Arena, raw: &RawAccess) -> Option<String> {
-    let whole = [(1, raw.offset)];
-    let terms = match arena.node(raw.offset) {
-        Node::Sum { terms, .. } => &terms[..],
-        _ => &whole[..],
-    };
-    terms.iter().filter(|(_, id)| arena.deps(*id) & TID != 0).find_map(|&(_, id)| {
+    let (_, terms) = arena.terms(raw.offset);
+    terms.into_iter().filter(|(_, id)| arena.deps(*id) & TID != 0).find_map(|(_, id)| {
         let Node::Product(factors) = arena.node(id) else { return None };
         factors.iter().find_map(|&factor| match arena.node(factor) {
             Node::Symbol(Symbol::Unknown(index)) => {
@@ -838,12 +834,8 @@ fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
 
 /// The byte distance between iterations of a loop, where a counter with a constant step is a term of the address.
 fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> {
-    let whole = [(1, offset)];
-    let terms = match arena.node(offset) {
-        Node::Sum { terms, .. } => &terms[..],
-        _ => &whole[..],
-    };
-    terms.iter().find_map(|&(coefficient, factor)| {
+    let (_, terms) = arena.terms(offset);
+    terms.into_iter().find_map(|(coefficient, factor)| {
         let Node::Symbol(Symbol::LoopVar(of, var)) = *arena.node(factor) else { return None };
         if of != id {
             return None;

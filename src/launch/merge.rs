@@ -96,7 +96,7 @@ fn over_iterations(arena: &Arena, accesses: &[RawAccess], access: &RawAccess, wi
 /// Is the offset a multiple of `wide` plus the access's width for each iteration, from an aligned start?
 fn walks_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> bool {
     let Some(of) = arena.loops.get(inner.0 as usize) else { return false };
-    let (constant, terms) = parts(arena, access.offset);
+    let (constant, terms) = arena.terms(access.offset);
     let mut start = constant;
     let mut steps = false;
     for (coefficient, id) in terms {
@@ -117,23 +117,15 @@ fn walks_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) ->
     steps && start % wide == 0
 }
 
-fn parts(arena: &Arena, id: ExprId) -> (i64, Vec<(i64, ExprId)>) {
-    match arena.node(id) {
-        Node::Const(value) => (*value, Vec::new()),
-        Node::Sum { constant, terms } => (*constant, terms.to_vec()),
-        _ => (0, vec![(1, id)]),
-    }
-}
-
 /// `b − a`, where it is a number.
 fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
-    let ((ca, ta), (cb, tb)) = (parts(arena, a), parts(arena, b));
+    let ((ca, ta), (cb, tb)) = (arena.terms(a), arena.terms(b));
     (ta == tb).then(|| cb.wrapping_sub(ca))
 }
 
 /// Is every term of the sum a multiple of `of`? A counter is one of its step, from its start.
 fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
-    let (constant, terms) = parts(arena, id);
+    let (constant, terms) = arena.terms(id);
     let mut rest = constant;
     for (coefficient, id) in terms {
         if coefficient % of == 0 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::ir::facts::{AccessFact, KernelFact, MemorySpace, Operation, RequestFact, TrailStep};
 use super::super::memory::device::SECTOR_BYTES;
-use super::super::memory::global;
+use super::super::memory::{Lanes, global};
 use super::super::source::{Sources, Span};
 use super::finding::Numbers;
 use super::rule::Context;
@@ -143,4 +143,20 @@ pub fn reach_note(all: &[Seen<'_>], bad: &[Seen<'_>]) -> Option<String> {
     let few = names.iter().take(4).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 4 { format!(" and {} more", names.len() - 4) } else { String::new() };
     Some(format!("reached from {few}{more}; the numbers are the worst of them"))
+}
+
+/// Sectors over the ideal if every access to a field moved its whole struct; `None` for accesses to no struct. Near 1, the
+/// elements lie without gaps and the layout is what spreads a field; else the index leaves gaps.
+pub fn whole_struct_ratio(access: &AccessFact) -> Option<f64> {
+    let (field, request) = (access.field.as_ref()?, access.request.as_ref()?);
+    let size = u32::try_from(field.struct_bytes.0).ok()?;
+    let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
+    let (mut units, mut ideal) = (0, 0);
+    for lanes in &request.samples {
+        let whole = Lanes::from_fn(|lane| lanes.get(lane).map(|address| address - start));
+        let cost = global::sectors(&whole, size);
+        units += cost.units;
+        ideal += cost.ideal;
+    }
+    Some(f64::from(units) / f64::from(ideal.max(1)))
 }

@@ -576,23 +576,12 @@ impl Exec<'_> {
                     self.with_env(Rc::new(env.clone()), |exec| exec.quietly(|exec| exec.value(expr))),
                 )),
                 TemplateParamKind::Value { ty: Type::Bool, .. } => {
-                    let value = self.named_unknown(param.name.as_str());
-                    if let crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) =
-                        *self.arena.node(value)
-                        && let Some(unknown) = self.arena.unknowns.get_mut(index as usize)
-                    {
-                        unknown.is_bool = true;
-                    }
+                    let value = self.marked_unknown(param.name.as_str(), |unknown| unknown.is_bool = true);
                     Some(TemplateValue::Value(Val::Int(value, Ty::Bool)))
                 }
                 TemplateParamKind::Value { .. } => {
-                    let value = self.named_unknown(param.name.as_str());
-                    if let crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) =
-                        *self.arena.node(value)
-                        && let Some(unknown) = self.arena.unknowns.get_mut(index as usize)
-                    {
-                        unknown.is_template = true;
-                    }
+                    let value =
+                        self.marked_unknown(param.name.as_str(), |unknown| unknown.is_template = true);
                     Some(TemplateValue::Value(Val::Int(value, Ty::INT)))
                 }
                 TemplateParamKind::Type { default: None } if !param.is_pack => {
@@ -1373,13 +1362,7 @@ impl Exec<'_> {
         match ty {
             Ty::Int { .. } => Val::Int(self.named_unknown(name), ty.clone()),
             Ty::Bool => {
-                let value = self.named_unknown(name);
-                if let crate::index::expr::Node::Symbol(crate::index::expr::Symbol::Unknown(index)) =
-                    *self.arena.node(value)
-                    && let Some(unknown) = self.arena.unknowns.get_mut(index as usize)
-                {
-                    unknown.is_bool = true;
-                }
+                let value = self.marked_unknown(name, |unknown| unknown.is_bool = true);
                 Val::Int(value, Ty::Bool)
             }
             Ty::Float { size } => Val::Float(None, self.named_unknown(name), *size),

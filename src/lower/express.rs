@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::exec::{Exec, Mode};
 use super::types::{TemplateValue, Ty};
 use super::value::{Closure, Obj, Place, Pointer, SlotId, Val};
-use crate::index::expr::{Axis, ExprId, Node, Op, Symbol};
+use crate::index::expr::{Axis, ExprId, Node, Op, Symbol, Unknown};
 use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, UnaryOp};
 use crate::source::Span;
 
@@ -893,6 +893,17 @@ impl Exec<'_> {
                 Val::Opaque(Ty::Unknown("a name that is not seen"), value)
             }
         }
+    }
+
+    /// The unknown of that name, with what is known about it noted.
+    pub fn marked_unknown(&mut self, name: &str, mark: impl FnOnce(&mut Unknown)) -> ExprId {
+        let value = self.named_unknown(name);
+        if let Node::Symbol(Symbol::Unknown(index)) = *self.arena.node(value)
+            && let Some(unknown) = self.arena.unknowns.get_mut(index as usize)
+        {
+            mark(unknown);
+        }
+        value
     }
 
     pub fn named_unknown(&mut self, name: &str) -> ExprId {

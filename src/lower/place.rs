@@ -622,22 +622,20 @@ impl Exec<'_> {
                     (ty, value) => self.convert(value, &ty.clone()),
                 };
                 let old = self.slot(*slot).value.clone();
-                let root_ty = self.slot(*slot).ty.clone();
-                let new = self.replaced(old, &root_ty, path, value);
+                let new = self.replaced(old, path, value);
                 self.set_slot(*slot, new);
             }
         }
     }
 
-    fn replaced(&mut self, old: Val, ty: &Ty, path: &[Step], value: Val) -> Val {
+    fn replaced(&mut self, old: Val, path: &[Step], value: Val) -> Val {
         let Some((step, rest)) = path.split_first() else { return value };
         match (old, step) {
             (Val::Obj(obj), Step::Field(field)) => {
                 let mut obj = (*obj).clone();
-                let field_ty = obj.ty.fields.get(*field).map_or(Ty::Auto, |f| f.ty.clone());
                 if let Some(target) = obj.fields.get_mut(*field) {
                     let inner = std::mem::replace(target, Val::Void);
-                    let new = self.replaced(inner, &field_ty, rest, value);
+                    let new = self.replaced(inner, rest, value);
                     if let Some(target) = obj.fields.get_mut(*field) {
                         *target = new;
                     }
@@ -655,7 +653,7 @@ impl Exec<'_> {
                         } else {
                             inner
                         };
-                        let new = self.replaced(inner, &of, rest, value);
+                        let new = self.replaced(inner, rest, value);
                         array.known.insert(at, new);
                     }
                     _ => {
@@ -668,10 +666,7 @@ impl Exec<'_> {
                 }
                 Val::Array(Rc::new(array))
             }
-            (other, _) => {
-                let _ = ty;
-                other
-            }
+            (other, _) => other,
         }
     }
 
