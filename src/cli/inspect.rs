@@ -1,6 +1,6 @@
 //! `inspect` and `survey`: what the analysis understands, without any rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -12,7 +12,10 @@ use super::super::lint::check::{Input, analyze};
 use super::super::report::inspect::{
     Inspect, InspectAccess, InspectFile, InspectGap, InspectKernel, InspectShape, json, table,
 };
-use super::super::source::FileId;
+use super::super::source::{FileId, SourceFile};
+use super::super::syntax::lex::launch_sites;
+use super::super::syntax::macros::Defines;
+use super::super::syntax::mask::{MaskOptions, mask};
 use super::Engine;
 use super::analysis;
 use super::args::{InspectArgs, ListFormat, SelectionArgs};
@@ -53,6 +56,7 @@ fn kernel(input: &Input, fact: &KernelFact) -> InspectKernel {
         block: shape.block,
         from: shape.source.to_string(),
         line: shape.span.map(|span| input.sources.line(span)),
+        file: shape.span.filter(|span| span.file != fact.name_span.file).map(|span| path(input, span.file)),
     };
     InspectKernel {
         name: fact.name.clone(),
@@ -139,6 +143,10 @@ struct Survey {
     bytes: usize,
     /// Kernel definitions.
     kernels: usize,
+    /// Places that launch a kernel: `<<<` and calls of `cudaLaunchKernel` and its like.
+    launches: usize,
+    /// Those whose block has a shape that is known.
+    launches_with_shape: usize,
     /// Kernel definitions by where their block shape was read.
     kernels_by_shape: BTreeMap<String, usize>,
     /// Accesses, counted once for each launch of their kernel.
@@ -156,6 +164,16 @@ pub fn survey(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Res
     let files = inspected(&mut project, engine);
     let mut survey = Survey { schema_version: 1, files: files.len(), bytes, ..Survey::default() };
     files.iter().for_each(|file| survey.add(file));
+    let known: BTreeSet<(&str, u32)> = files.iter().flat_map(launches_of).collect();
+    for &id in &project.checked {
+        let path = project.sources.path(id).to_string_lossy();
+        let sites = launch_lines(&project.sources.get(id).text);
+        survey.launches += sites.len();
+        survey.launches_with_shape += sites
+            .iter()
+            .filter(|lines| lines.iter().any(|&line| known.contains(&(path.as_ref(), line))))
+            .count();
+    }
     survey.seconds = start.elapsed().as_secs_f64();
     let text = match args.output_format {
         ListFormat::Json => serde_json::to_string_pretty(&survey).unwrap_or_default() + "\n",
@@ -164,6 +182,22 @@ pub fn survey(args: &InspectArgs, engine: &Engine, shell: &mut Shell<'_>) -> Res
     shell.stdout.write_all(text.as_bytes())?;
     shell.stdout.flush()?;
     Ok(0)
+}
+
+/// Where the launches stand whose shapes are known.
+fn launches_of(file: &InspectFile) -> impl Iterator<Item = (&str, u32)> {
+    let shapes = file.kernels.iter().flat_map(|kernel| &kernel.launch_shapes);
+    shapes.filter(|shape| shape.from == "launch site").filter_map(|shape| {
+        let path = shape.file.as_deref().unwrap_or(&file.path);
+        Some((path, shape.line?))
+    })
+}
+
+/// The line of each launch's kernel and that of its statement.
+fn launch_lines(text: &str) -> Vec<[u32; 2]> {
+    let masked = mask(FileId(0), text, &Defines::default(), &MaskOptions::default()).text;
+    let source = SourceFile::new("", masked.clone());
+    launch_sites(&masked).iter().map(|site| [source.line(site.name), source.line(site.statement)]).collect()
 }
 
 /// A reason without what it quotes, which differs from place to place.
@@ -203,6 +237,8 @@ impl Survey {
             text,
             "{files} files, {bytes} bytes, {kernels} kernels, {accesses} accesses, {gaps} gaps"
         );
+        let _ =
+            writeln!(text, "{} of {} launches with a block shape", self.launches_with_shape, self.launches);
         let _ = writeln!(text, "{seconds:.3} s");
         let lists = [
             ("block shapes from", &self.kernels_by_shape),

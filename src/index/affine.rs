@@ -112,7 +112,8 @@ pub fn is_shaped(arena: &Arena, address: ExprId) -> bool {
     })
 }
 
-/// The unknowns in an expression, by index, sorted.
+/// The unknowns that decide an expression, by index, sorted: not those behind what memory holds or behind code that is not
+/// seen, whose values are not known whatever these are.
 pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut found = std::collections::BTreeSet::new();
@@ -131,6 +132,7 @@ pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
                     stack.extend(of.vars.iter().flat_map(|var| [var.init, var.next]));
                 }
             }
+            Node::Load { .. } | Node::Opaque { .. } => {}
             _ => stack.extend(arena.children(id)),
         }
     }

@@ -152,6 +152,8 @@ pub const DIM: Deps = 4;
 pub const UNKNOWN: Deps = 8;
 pub const DATA: Deps = 16;
 const LOOP_SHIFT: u32 = 8;
+/// The bits of all loops.
+pub const LOOPS: Deps = !0 << LOOP_SHIFT;
 
 /// The bit of a loop. Loops 56 apart share one: evaluation then recomputes more than it must, never less.
 pub fn loop_bit(id: LoopId) -> Deps {

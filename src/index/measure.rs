@@ -5,7 +5,7 @@
 //! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
 
 use super::eval::{Evaluator, WARP, threads};
-use super::expr::{BID, DATA, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use super::expr::{BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
 use crate::memory::{Cost, Lanes};
 
@@ -62,6 +62,9 @@ pub struct Plan<'a> {
     pub hypothesis: Option<[u32; 3]>,
     /// Conjuncts of the guard that switch lanes off but do not keep the warp away.
     pub predicated: &'a [ExprId],
+    /// Tests against unknown sizes keep the access inside an array, and hold: those of global memory. Within a block they
+    /// tell lanes apart.
+    pub in_bounds: bool,
     /// Addresses are rounded down to a multiple of it: the access is a part of a wider one.
     pub align: i64,
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
@@ -226,8 +229,16 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         for index in samples {
             self.one_block(depth, block, index, share.max(64));
         }
-        if count(&self.tally) == before && self.needed & BID != 0 {
-            self.one_block(depth, block, [0; 3], share.max(64));
+        if self.needed & BID == 0 {
+            return;
+        }
+        let by_block = |id: &ExprId| self.eval.arena.deps(*id) & BID != 0;
+        let tries = if self.conjuncts.iter().any(by_block) { usize::MAX } else { 1 };
+        for index in border_blocks(grid).into_iter().take(tries) {
+            if count(&self.tally) != before {
+                return;
+            }
+            self.one_block(depth, block, index, share.max(64));
         }
     }
 
@@ -292,10 +303,18 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
     }
 
+    /// `i < n` with an unknown `n`, the same in each iteration.
+    fn is_bounds_test(&self, conjunct: ExprId) -> bool {
+        let deps = self.eval.arena.deps(conjunct);
+        let is_order = matches!(self.eval.arena.node(conjunct), Node::Binary { op: Op::Lt | Op::Le, .. });
+        is_order && deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0
+    }
+
     fn request(&mut self, live: u32) {
         self.left = self.left.saturating_sub(1);
         let mut active = live;
         let mut issued = live;
+        let mut made_up = false;
         for place in 0..self.conjuncts.len() {
             let Some(&conjunct) = self.conjuncts.get(place) else { break };
             let deps = self.eval.arena.deps(conjunct);
@@ -316,13 +335,21 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                     continue;
                 }
             }
+            // A bounds test against a size that is not known holds: what a made-up size cuts off says nothing.
+            let cuts = mask & active != active && mask & active != 0;
+            if cuts && self.plan.in_bounds && self.is_bounds_test(conjunct) {
+                self.tally.assumed_guard = true;
+                continue;
+            }
+            made_up |= deps & UNKNOWN != 0 && active & mask == 0;
             active &= mask;
             if !self.plan.predicated.contains(&conjunct) {
                 issued &= mask;
             }
         }
         if active == 0 {
-            self.tally.off += u64::from(issued != 0);
+            // That no lane passes a test against a size that is not known says nothing about the program.
+            self.tally.off += u64::from(issued != 0 && !made_up);
             return;
         }
         let address = self.eval.eval(self.plan.offset);
@@ -370,4 +397,22 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             }
         }
     }
+}
+
+/// The first block, and blocks in the middle of each face of the grid and in its corners: boundary conditions are theirs.
+fn border_blocks(grid: Option<[i64; 3]>) -> Vec<[i64; 3]> {
+    let mut out = vec![[0; 3]];
+    let Some(grid) = grid else { return out };
+    let last = grid.map(|extent| extent - 1);
+    let middle = grid.map(|extent| extent / 2);
+    for axis in 0..3 {
+        for at in [0, last[axis]] {
+            let mut face = middle;
+            face[axis] = at;
+            out.push(face);
+        }
+    }
+    out.push(last);
+    out.dedup();
+    out
 }

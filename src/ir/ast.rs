@@ -292,6 +292,13 @@ pub enum StmtKind {
         args: Vec<Expr>,
         body: Box<Stmt>,
     },
+    /// `DISPATCH(args, { … });`: a macro with a block as its last argument. The statement begins at the name.
+    BlockMacro {
+        name: Name,
+        /// Those before the block.
+        args: Vec<Expr>,
+        body: Box<Stmt>,
+    },
     /// `NAME;`, `NAME` alone on its line, or `NAME(args)` without `;`: a macro used as a statement.
     /// `args` is the original text of each argument; `None` where there were no parentheses.
     Macro {

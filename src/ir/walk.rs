@@ -39,7 +39,7 @@ fn in_stmt<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(&'a Expr)) {
                 expressions(&case.body, f);
             }
         }
-        StmtKind::LoopMacro { args, body, .. } => {
+        StmtKind::LoopMacro { args, body, .. } | StmtKind::BlockMacro { args, body, .. } => {
             args.iter().for_each(|expr| in_expr(expr, f));
             in_stmt(body, f);
         }

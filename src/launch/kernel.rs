@@ -102,6 +102,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         let exec = &mut self.exec;
         exec.mode = Mode::Device;
         exec.alive = exec.arena.constant(1);
+        exec.at_end = true;
         exec.loops.clear();
         exec.frames.clear();
         exec.accesses.clear();
@@ -211,7 +212,7 @@ fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> Strin
             Some(TemplateValue::Type(Ty::Unknown(_))) => param.name.to_string(),
             Some(TemplateValue::Type(ty)) => ty.name(),
             Some(TemplateValue::Value(Val::Function(names))) => {
-                names.first().map(ToString::to_string).unwrap_or_default()
+                names.first().map(|function| function.name.to_string()).unwrap_or_default()
             }
             Some(TemplateValue::Value(value)) => {
                 let atom = exec.atom(value);
@@ -243,6 +244,12 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
             // A null pointer in a launch says nothing about the kernel.
             (Some(Val::Opaque(..) | Val::Ref(_) | Val::Int(..)), Ty::Ptr(_)) | (None, _) => {
                 parameter(exec, &ty, param.name.as_str(), place)
+            }
+            // What a function said that is not seen is one number for all lanes: a size that is not known.
+            (Some(Val::Int(expr, _) | Val::Opaque(_, expr)), Ty::Int { .. } | Ty::Bool)
+                if matches!(exec.arena.node(expr), Node::Opaque { .. }) =>
+            {
+                exec.symbolic(&ty, param.name.as_str(), Some(place))
             }
             (Some(Val::Opaque(Ty::Unknown(_), _)), Ty::Struct(_)) => {
                 exec.symbolic(&ty, param.name.as_str(), Some(place))
@@ -524,6 +531,7 @@ fn tallies(
         grid: kernel.grid.filter(|_| grid_is_known(eval, kernel)),
         hypothesis: dims.is_none().then_some(shape.block),
         predicated: &raw.predicated,
+        in_bounds: raw.space == MemorySpace::Global,
         align: raw.merged.unwrap_or(1),
         cost: &cost,
     };
@@ -847,6 +855,9 @@ fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> 
     })
 }
 
+/// An assumption about more sizes than this and one names the first.
+const NAMES_LISTED: usize = 4;
+
 fn reason(irregular: u64, undefined: u64) -> String {
     if irregular > 0 {
         return "the index depends on data or on code that is not seen".to_owned();
@@ -907,11 +918,17 @@ fn assume(
         let names: Vec<String> = affine::unknowns(arena, &[raw.offset])
             .into_iter()
             .filter_map(|index| arena.unknowns.get(index as usize))
-            .filter(|unknown| unknown.preferred.is_none())
+            .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
             .map(|unknown| format!("`{}`", unknown.name))
             .collect();
         if !names.is_empty() {
-            let list = names.join(", ");
+            let list = match names.get(NAMES_LISTED..) {
+                Some([_, _, ..]) => {
+                    let listed = names.get(..NAMES_LISTED).unwrap_or_default().join(", ");
+                    format!("{listed} and {} others", names.len() - NAMES_LISTED)
+                }
+                _ => names.join(", "),
+            };
             let is = if names.len() == 1 { "is" } else { "are" };
             fact.assumptions.push(match (agree, valuation) {
                 (true, _) => format!("{list} {is} large"),

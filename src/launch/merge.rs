@@ -5,7 +5,7 @@
 //! do the iterations of an unrolled `for (k…) … s[t][k]`, a row whose pitch is a multiple of 16 bytes (measured with
 //! nvcc 13 for sm_90: `LDS.128`, for a broadcast 2 wavefronts of 2). A pitch of 33 words keeps them apart.
 
-use crate::index::expr::{Arena, ExprId, LoopId, Node, Symbol};
+use crate::index::expr::{Arena, ExprId, LoopId, Node, Op, Symbol};
 use crate::ir::facts::{MemorySpace, Operation};
 use crate::lower::exec::{AccessKind, RawAccess};
 use crate::lower::value::Base;
@@ -26,10 +26,11 @@ pub fn merged(arena: &Arena, bases: &[Base], accesses: &[RawAccess]) -> Vec<RawA
                     part.merged = Some(wide);
                 }
             }
-            if over_iterations(arena, accesses, access, wide)
-                && let Some(out) = out.get_mut(place)
-            {
-                out.merged = Some(wide);
+            let before = over_iterations(arena, accesses, access, wide);
+            for part in before.into_iter().flat_map(|before| before.into_iter().chain([place])) {
+                if let Some(part) = out.get_mut(part) {
+                    part.merged = Some(wide);
+                }
             }
             wide /= 2;
         }
@@ -79,42 +80,83 @@ fn is_kept_apart(accesses: &[RawAccess], low: &RawAccess, one: usize, other: usi
     between.iter().any(|access| access.base == low.base && access.operation != low.operation)
 }
 
-/// Do the iterations of the innermost loop load aligned pieces part by part, with nothing stored in between?
-fn over_iterations(arena: &Arena, accesses: &[RawAccess], access: &RawAccess, wide: i64) -> bool {
-    let Some(&inner) = access.loops.last() else { return false };
+/// Do the iterations of the innermost loop load aligned pieces part by part, with nothing stored in between? Then the loads
+/// before the loop that begin the first piece: none where the loop itself begins it.
+fn over_iterations(
+    arena: &Arena,
+    accesses: &[RawAccess],
+    access: &RawAccess,
+    wide: i64,
+) -> Option<Vec<usize>> {
+    let &inner = access.loops.last()?;
     if access.operation != Operation::Load {
-        return false;
+        return None;
     }
     let stored = accesses.iter().any(|other| {
         other.space == MemorySpace::Shared
             && other.operation != Operation::Load
             && other.loops.contains(&inner)
     });
-    !stored && walks_in_step(arena, access, inner, wide)
+    if stored {
+        return None;
+    }
+    let walk = walk_in_step(arena, access, inner, wide)?;
+    let front = walk.start.rem_euclid(wide);
+    let reaches = walk.iterations.is_none_or(|count| front + count * access.width >= wide);
+    let known = front == 0 || walk.iterations.is_some();
+    if front % access.width != 0 || !reaches || !known {
+        return None;
+    }
+    let before = (0..front / access.width).map(|part| {
+        let constant = walk.start - front + part * access.width;
+        accesses.iter().position(|other| {
+            other.base == access.base
+                && other.operation == Operation::Load
+                && other.kind == access.kind
+                && other.width == access.width
+                && access.loops.strip_suffix(&[inner]) == Some(other.loops.as_slice())
+                && arena.terms(other.offset) == (constant, walk.rest.clone())
+        })
+    });
+    before.collect()
 }
 
-/// Is the offset a multiple of `wide` plus the access's width for each iteration, from an aligned start?
-fn walks_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> bool {
-    let Some(of) = arena.loops.get(inner.0 as usize) else { return false };
+/// How a loop's accesses go through memory, an element an iteration.
+struct Walk {
+    /// The offset in the first iteration is this plus the rest, whose factors are multiples of the piece.
+    start: i64,
+    rest: Vec<(i64, ExprId)>,
+    /// Where the loop says it as `counter < constant`.
+    iterations: Option<i64>,
+}
+
+fn walk_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> Option<Walk> {
+    let of = arena.loops.get(inner.0 as usize)?;
     let (constant, terms) = arena.terms(access.offset);
-    let mut start = constant;
+    let mut walk = Walk { start: constant, rest: Vec::new(), iterations: None };
     let mut steps = false;
     for (coefficient, id) in terms {
         match arena.node(id) {
             Node::Symbol(Symbol::LoopVar(owner, var)) if *owner == inner => {
-                let Some(var) = of.vars.get(*var as usize) else { return false };
-                let Node::Const(init) = arena.node(var.init) else { return false };
+                let var = of.vars.get(*var as usize)?;
+                let Node::Const(init) = arena.node(var.init) else { return None };
                 if coefficient != access.width || differs_by(arena, id, var.next) != Some(1) {
-                    return false;
+                    return None;
                 }
-                start += coefficient * init;
+                walk.start += coefficient * init;
+                if let Node::Binary { op: Op::Lt, a, b, .. } = arena.node(of.cond)
+                    && *a == id
+                    && let Node::Const(end) = arena.node(*b)
+                {
+                    walk.iterations = Some(end - init);
+                }
                 steps = true;
             }
-            _ if coefficient % wide == 0 => {}
-            _ => return false,
+            _ if coefficient % wide == 0 => walk.rest.push((coefficient, id)),
+            _ => return None,
         }
     }
-    steps && start % wide == 0
+    steps.then_some(walk)
 }
 
 /// `b − a`, where it is a number.

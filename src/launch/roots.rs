@@ -66,6 +66,7 @@ fn host_functions(project: &Project) -> Vec<HostFunction> {
         .filter(|entry| !entry.item.qualifiers.kernel && entry.item.body.is_some())
         .filter(|entry| entry.item.qualifiers.host || !entry.item.qualifiers.device)
         .collect();
+    let macros = project.launching_macros();
     all.into_par_iter()
         .map(|entry| {
             let mut calls = FxHashSet::default();
@@ -74,7 +75,7 @@ fn host_functions(project: &Project) -> Vec<HostFunction> {
                 ExprKind::Launch { .. } => launches.push(expr.span),
                 ExprKind::Call { callee, .. } => match &callee.kind {
                     ExprKind::Name(path) => {
-                        if path.name.as_str().starts_with("cudaLaunch") {
+                        if path.name.as_str().starts_with("cudaLaunch") || macros.contains(&path.name) {
                             launches.push(expr.span);
                         }
                         calls.insert(path.name);

@@ -9,7 +9,7 @@ use super::exec::{Exec, Launch, Mode};
 use super::loops::Leaving;
 use super::project::Entry;
 use super::types::{FieldTy, StructTy, TemplateEnv, TemplateValue, Ty, named_scalar, vector_type};
-use super::value::{ArrayVal, Closure, Obj, Place, Pointer, Scope, SlotId, Val};
+use super::value::{ArrayVal, Closure, FunctionRef, Obj, Place, Pointer, Scope, SlotId, Val};
 use crate::index::expr::ExprId;
 use crate::index::limits;
 use crate::ir::ast::{
@@ -133,6 +133,10 @@ impl Exec<'_> {
         if path.scope.is_empty() && path.args.is_none() && self.is_function_macro(name, at) {
             return self.call_macro(name, args, at, discarded);
         }
+        if let Some(target) = self.kept_value(path) {
+            let args = self.arguments(args);
+            return self.call_value(target, args, at);
+        }
         if path.scope.is_empty() && self.lookup(name).is_some() {
             let target = self.value_or_place(&Expr { span: at, kind: ExprKind::Name(path.clone()) });
             let args = self.arguments(args);
@@ -190,6 +194,10 @@ impl Exec<'_> {
         let mut inputs = Vec::new();
         for (value, arg) in values.into_iter().zip(args) {
             match value {
+                // `dispatch(type, [&] { kernel<<<…>>>(…); })`: it may call what it is given.
+                Val::Lambda(closure) if self.mode == Mode::Host && closure.lambda.params.is_empty() => {
+                    self.call_closure(&closure, Vec::new(), at);
+                }
                 Val::Ref(place) => {
                     let address_taken = matches!(arg.kind, ExprKind::Unary(ast::UnaryOp::AddrOf, _))
                         || matches!(*place, Place::Slot { .. });
@@ -239,7 +247,8 @@ impl Exec<'_> {
     }
 
     fn call_expansion(&mut self, name: Name, args: &[Expr], at: Span, discarded: bool) -> Val {
-        let texts = self.argument_texts(name, args, at);
+        let mut texts = self.argument_texts(name, args, at);
+        self.keep_lambda(args, &mut texts);
         if let Some(expr) = self.macro_expr(name, Some(&texts), at) {
             return if discarded {
                 self.discard(&expr);
@@ -270,9 +279,9 @@ impl Exec<'_> {
         match target {
             Val::Lambda(closure) => self.call_closure(&closure, args, at),
             Val::Function(names) => {
-                let [name] = &*names else { return self.opaque_call(&args) };
-                match self.choose_function(&Path::simple(*name), args.len()) {
-                    Some(def) => self.call_function(&def, None, args, at),
+                let [function] = &*names else { return self.opaque_call(&args) };
+                match self.choose_function(&Path::simple(function.name), args.len()) {
+                    Some(def) => self.call_instance(&def, function.template.to_vec(), args, at),
                     None => self.opaque_call(&args),
                 }
             }
@@ -323,7 +332,9 @@ impl Exec<'_> {
     /// Runs a body in the frame just pushed and takes its result.
     fn finish_call(&mut self, body: &[ast::Stmt]) -> Val {
         let saved = self.alive;
+        let at_end = std::mem::replace(&mut self.at_end, false);
         self.statements(body);
+        self.at_end = at_end;
         self.alive = saved;
         let Some(frame) = self.frames.pop() else { return Val::Void };
         self.expanding = frame.expanding;
@@ -481,6 +492,17 @@ impl Exec<'_> {
         args: Vec<Val>,
         at: Span,
     ) -> Val {
+        let explicit = explicit.map(|args| self.template_values(&entry.item, args)).unwrap_or_default();
+        self.call_instance(entry, explicit, args, at)
+    }
+
+    fn call_instance(
+        &mut self,
+        entry: &Entry<Arc<FunctionDef>>,
+        explicit: Vec<TemplateValue>,
+        args: Vec<Val>,
+        at: Span,
+    ) -> Val {
         let def = entry.item.clone();
         let depth = self.frames.iter().filter(|frame| frame.function == def.name).count();
         let host_only = self.mode == Mode::Host && !self.launching.contains(&def.name_span);
@@ -494,7 +516,6 @@ impl Exec<'_> {
             return self.opaque_call(&plain);
         }
         let spans = std::mem::take(&mut self.argument_spans);
-        let explicit = explicit.map(|args| self.template_values(&def, args)).unwrap_or_default();
         let env = self.bind_template_args(&def, &explicit, &args);
         self.push_frame(def.name, entry.file, env, Some(at));
         let ret = self.ty(&def.ret);
@@ -539,6 +560,12 @@ impl Exec<'_> {
             TemplateArg::Type(Type::Named(path))
                 if wants_value || matches!(self.named_type(path), Ty::Unknown(_)) =>
             {
+                // A type parameter of a function whose own arguments are not seen stays a type.
+                if let Some(TemplateValue::Type(ty)) =
+                    path.as_simple().and_then(|name| self.env().get(name).cloned())
+                {
+                    return TemplateValue::Type(ty);
+                }
                 let span = Span::new(self.file(), 0, 0);
                 let expr = Expr { span, kind: ExprKind::Name(path.clone()) };
                 TemplateValue::Value(self.quietly(|exec| exec.value(&expr)))
@@ -918,31 +945,45 @@ impl Exec<'_> {
         if self.probing > 0 || self.mode != Mode::Host || self.launches.len() > 4_000 {
             return;
         }
-        let (names, explicit): (Rc<[Name]>, _) = match &callee.kind {
+        let given = match &callee.kind {
             ExprKind::Name(path) if self.lookup(path.name).is_none() => match self.env().get(path.name) {
-                Some(TemplateValue::Value(Val::Function(names))) => (names.clone(), None),
-                _ => ([path.name].into(), path.args.clone()),
+                Some(TemplateValue::Value(given @ Val::Function(_))) => given.clone(),
+                _ => self.function_value(path),
             },
-            _ => match self.quietly(|exec| exec.value(callee)) {
-                Val::Function(names) => (names, None),
-                _ => return,
-            },
+            _ => self.quietly(|exec| exec.value(callee)),
         };
-        for name in names.iter() {
-            self.push_launch(*name, explicit.as_deref(), grid, block, &args, at);
+        let given = match given {
+            Val::Ref(place) => self.plain(Val::Ref(place), at),
+            given => given,
+        };
+        let Val::Function(functions) = given else { return };
+        for function in functions.iter() {
+            self.push_launch(function, grid, block, &args, at);
         }
+    }
+
+    /// A function's name, with the template arguments that stand behind it, as a value.
+    pub fn function_value(&mut self, path: &Path) -> Val {
+        let template = match &path.args {
+            Some(args) => {
+                let found =
+                    self.project.functions(&self.tu, path.name).first().map(|entry| entry.item.clone());
+                found.map(|def| self.template_values(&def, args)).unwrap_or_default()
+            }
+            None => Vec::new(),
+        };
+        Val::Function([FunctionRef { name: path.name, template: template.into() }].into())
     }
 
     fn push_launch(
         &mut self,
-        name: Name,
-        explicit: Option<&[TemplateArg]>,
+        function: &FunctionRef,
         grid: Option<[ExprId; 3]>,
         block: Option<[ExprId; 3]>,
         args: &[Val],
         at: Span,
     ) {
-        let candidates = self.project.functions(&self.tu, name);
+        let candidates = self.project.functions(&self.tu, function.name);
         let is_kernel = |entry: &&&Entry<Arc<FunctionDef>>| entry.item.qualifiers.kernel;
         let kernel = candidates
             .iter()
@@ -951,7 +992,7 @@ impl Exec<'_> {
             .or_else(|| candidates.iter().find(is_kernel))
             .map(|entry| (**entry).clone());
         let Some(kernel) = kernel else { return };
-        let template = explicit.map(|args| self.template_values(&kernel.item, args)).unwrap_or_default();
+        let template = function.template.to_vec();
         self.launches.push(Launch {
             span: at,
             kernel,
@@ -1103,7 +1144,23 @@ impl Exec<'_> {
                 return self.ty(&ty);
             }
         }
-        UNSEEN
+        self.pytorch_type(path).unwrap_or(UNSEEN)
+    }
+
+    fn pytorch_type(&mut self, path: &Path) -> Option<Ty> {
+        let arg = path.args.as_ref()?.first()?;
+        if path.name.as_str() == "ScalarTypeToCPPTypeT" {
+            return match arg {
+                TemplateArg::Type(Type::Named(scalar)) => super::pytorch::scalar_type(scalar.name.as_str()),
+                TemplateArg::Value(Expr { kind: ExprKind::Name(scalar), .. }) => {
+                    super::pytorch::scalar_type(scalar.name.as_str())
+                }
+                TemplateArg::Type(_) | TemplateArg::Value(_) => None,
+            };
+        }
+        let TemplateArg::Type(of) = arg else { return None };
+        let of = self.ty(of);
+        super::pytorch::computing_type(path.name.as_str(), &of)
     }
 
     fn alias_type(&mut self, alias: &ast::Alias, args: Option<&[TemplateArg]>) -> Ty {
@@ -1400,7 +1457,7 @@ impl Exec<'_> {
                     known.insert(at, self.symbolic(of, &format!("{name}[{at}]"), param));
                 }
                 let rest = self.named_unknown(name);
-                Val::Array(Rc::new(ArrayVal { of: (**of).clone(), len: *len, known, rest }))
+                Val::Array(Rc::new(ArrayVal { of: (**of).clone(), len: *len, known, rest, origin: None }))
             }
             other => Val::Opaque(other.clone(), self.named_unknown(name)),
         }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::call::Frame;
+use super::dispatch::Kept;
 use super::project::{Project, TranslationUnit};
 use super::types::{StructTy, TemplateEnv, TemplateValue, Ty};
 use super::value::{Aggregate, ArrayVal, Base, Obj, Place, Scope, Slot, SlotId, Val};
@@ -116,8 +117,12 @@ pub struct Exec<'p> {
     pub argument_spans: Vec<Span>,
     /// Macros whose expansion is being executed: a macro is not expanded in itself.
     pub expanding: Vec<Name>,
+    /// Arguments of macros that stay syntax, by the names that stand for them.
+    pub kept: FxHashMap<Name, Kept>,
     /// Conditions of branches so short that the compiler predicates them: all warps issue their accesses.
     pub predicated: Vec<ExprId>,
+    /// Nothing of the kernel follows the statement being executed.
+    pub at_end: bool,
     /// Functions on the host side that lead to a launch.
     pub launching: std::sync::Arc<FxHashSet<Span>>,
     pub(super) journal: Vec<(SlotId, Val)>,
@@ -167,7 +172,9 @@ impl<'p> Exec<'p> {
             launch_shared: None,
             argument_spans: Vec::new(),
             expanding: Vec::new(),
+            kept: FxHashMap::default(),
             predicated: Vec::new(),
+            at_end: false,
             launching: Default::default(),
             journal: Vec::new(),
             base_ids: FxHashMap::default(),
@@ -254,12 +261,17 @@ impl<'p> Exec<'p> {
     }
 
     pub fn statements(&mut self, body: &[Stmt]) {
-        for stmt in body {
+        let at_end = self.at_end;
+        let is_last = |stmt: &Stmt| !matches!(stmt.kind, StmtKind::Empty | StmtKind::Return(None));
+        let last = body.iter().rposition(is_last).unwrap_or(0);
+        for (place, stmt) in body.iter().enumerate() {
             if self.arena.as_const(self.alive) == Some(0) {
-                return;
+                break;
             }
+            self.at_end = at_end && place >= last;
             self.statement(stmt);
         }
+        self.at_end = at_end;
     }
 
     pub fn statement(&mut self, stmt: &Stmt) {
@@ -289,7 +301,8 @@ impl<'p> Exec<'p> {
                 }
                 let cond = exec.condition(cond);
                 let (first, depth) = (exec.accesses.len(), exec.predicated.len());
-                let short = otherwise.is_none() && is_predicated(then);
+                // Behind a branch at the kernel's end there is nothing to reach: the warp leaves.
+                let short = otherwise.is_none() && !exec.at_end && is_predicated(then);
                 if short {
                     exec.predicated.extend(exec.arena.conjuncts(cond));
                 }
@@ -323,6 +336,9 @@ impl<'p> Exec<'p> {
             StmtKind::Continue => self.leave(true),
             StmtKind::Switch { cond, cases } => self.switch(cond, cases),
             StmtKind::LoopMacro { name, args, body } => self.loop_macro(*name, args, body, stmt.span),
+            StmtKind::BlockMacro { name, args, body } => {
+                self.block_macro(*name, args.len(), body, stmt.span);
+            }
             StmtKind::Macro { name, args } => self.statement_macro(*name, args.as_deref(), stmt.span),
             StmtKind::Alternatives(branches) => {
                 if let Some(first) = branches.first() {
@@ -497,8 +513,13 @@ impl<'p> Exec<'p> {
                     Some(len) => *len,
                     None => self.arena.constant(items.len() as i64),
                 };
-                let mut array =
-                    ArrayVal { of: (**of).clone(), len: Some(len), known: Default::default(), rest };
+                let mut array = ArrayVal {
+                    of: (**of).clone(),
+                    len: Some(len),
+                    known: Default::default(),
+                    rest,
+                    origin: None,
+                };
                 for (place, (_, expr)) in items.iter().enumerate().take(limits::LOCAL_ELEMENTS) {
                     let value = self.element_value(of, expr);
                     array.known.insert(place as i64, value);
@@ -551,6 +572,7 @@ impl<'p> Exec<'p> {
                     len: *len,
                     known: Default::default(),
                     rest,
+                    origin: None,
                 }))
             }
             _ => Val::Void,
@@ -657,12 +679,12 @@ impl<'p> Exec<'p> {
                     }
                 }
                 let rest = self.combine(&[cond, x.rest, y.rest]);
-                Val::Array(Rc::new(ArrayVal { of: x.of.clone(), len: x.len, known, rest }))
+                Val::Array(Rc::new(ArrayVal { of: x.of.clone(), len: x.len, known, rest, origin: None }))
             }
             (Val::Ptr(pointer), _) | (_, Val::Ptr(pointer)) => Val::Ptr(pointer),
             (Val::Function(x), Val::Function(y)) => {
                 let mut names = x.to_vec();
-                names.extend(y.iter().filter(|name| !x.contains(name)));
+                names.extend(y.iter().filter(|one| !x.iter().any(|known| known.is_same(one))).cloned());
                 Val::Function(names.into())
             }
             (a @ (Val::Lambda(_) | Val::Function(_) | Val::Group(_) | Val::Ref(_)), _) => a,
@@ -820,8 +842,8 @@ impl Dims {
     }
 }
 
-/// Is the branch so short that nvcc predicates it: up to four plain assignments, no loop or return, and no call but of
-/// what becomes an instruction or two?
+/// Is the branch so short that nvcc predicates it: up to four plain assignments, no loop or return, no division but by a
+/// literal (it becomes a call), and no call but of what becomes an instruction or two?
 fn is_predicated(stmt: &Stmt) -> bool {
     let one = std::slice::from_ref(stmt);
     let body = match &stmt.kind {
@@ -842,6 +864,10 @@ fn is_predicated(stmt: &Stmt) -> bool {
                 _ => false,
             },
             ast::ExprKind::Lambda(_) | ast::ExprKind::Launch { .. } => false,
+            ast::ExprKind::Binary(ast::BinaryOp::Div | ast::BinaryOp::Rem, _, b)
+            | ast::ExprKind::Assign(Some(ast::BinaryOp::Div | ast::BinaryOp::Rem), _, b) => {
+                matches!(b.kind, ast::ExprKind::Int { .. } | ast::ExprKind::Float { .. })
+            }
             _ => true,
         };
     });

@@ -240,7 +240,7 @@ impl Exec<'_> {
                         let of = values.first().map_or(Ty::Auto, |value| self.type_of(&value.clone()));
                         let known =
                             values.into_iter().enumerate().map(|(i, value)| (i as i64, value)).collect();
-                        Val::Array(Rc::new(super::value::ArrayVal { of, len, known, rest }))
+                        Val::Array(Rc::new(super::value::ArrayVal { of, len, known, rest, origin: None }))
                     }
                 }
             }
@@ -306,7 +306,23 @@ impl Exec<'_> {
     fn ternary(&mut self, cond: &Expr, a: &Expr, b: &Expr) -> Val {
         let cond = self.condition(cond);
         let (mut x, mut y) = (Val::Void, Val::Void);
-        self.branch(cond, |exec| x = exec.value(a), |exec| y = exec.value(b));
+        // The sides of `c ? s[i] : 0` are predicated.
+        let depth = self.predicated.len();
+        let negated = self.arena.not(cond);
+        let (when, unless) = (self.arena.conjuncts(cond), self.arena.conjuncts(negated));
+        self.branch(
+            cond,
+            |exec| {
+                exec.predicated.extend(when);
+                x = exec.value(a);
+                exec.predicated.truncate(depth);
+            },
+            |exec| {
+                exec.predicated.extend(unless);
+                y = exec.value(b);
+                exec.predicated.truncate(depth);
+            },
+        );
         match self.arena.as_const(cond) {
             Some(0) => y,
             Some(_) => x,
@@ -343,7 +359,7 @@ impl Exec<'_> {
                     && self.lookup(path.name).is_none()
                     && !self.project.functions(&self.tu, path.name).is_empty()
                 {
-                    return Val::Function([path.name].into());
+                    return self.function_value(path);
                 }
                 match self.place(operand) {
                     Place::Memory { pointer, .. } => Val::Ptr(pointer),
@@ -797,6 +813,9 @@ impl Exec<'_> {
 
     fn name(&mut self, path: &Path, at: Span) -> Val {
         let simple = path.scope.is_empty();
+        if let Some(value) = self.kept_value(path) {
+            return value;
+        }
         if simple && let Some(slot) = self.lookup(path.name) {
             return match (&self.slot(slot).value, self.slot(slot).is_reference) {
                 (Val::Ref(place), true) => Val::Ref(place.clone()),
@@ -876,7 +895,7 @@ impl Exec<'_> {
             return self.global_value(file, &var);
         }
         if !self.project.functions(&self.tu, name).is_empty() {
-            return Val::Function([name].into());
+            return self.function_value(path);
         }
         match name.as_str() {
             "INT_MAX" => Val::Int(self.arena.constant(i64::from(i32::MAX)), Ty::INT),
@@ -927,7 +946,11 @@ impl Exec<'_> {
         if storage.constant || storage.device || storage.managed {
             let is_value = storage.is_const || storage.is_constexpr;
             if is_value && let Some(value) = self.constant_of(file, var) {
-                return value;
+                return match value {
+                    // Folded where the index is a constant; else it is read like any array.
+                    Val::Array(array) if !storage.constant => self.in_memory(var, &array),
+                    value => value,
+                };
             }
             use crate::ir::facts::MemorySpace;
             let space = if storage.constant { MemorySpace::Constant } else { MemorySpace::Global };
@@ -950,6 +973,13 @@ impl Exec<'_> {
         }
         let ty = self.ty(&var.ty);
         self.symbolic(&ty, var.name.as_str(), None)
+    }
+
+    fn in_memory(&mut self, var: &ast::VarDecl, array: &super::value::ArrayVal) -> Val {
+        let ty = self.ty(&var.ty);
+        let base = self.base_of(var, &ty, crate::ir::facts::MemorySpace::Global);
+        let origin = Some(Pointer { base, offset: self.arena.constant(0), to: ty });
+        Val::Array(Rc::new(super::value::ArrayVal { origin, ..array.clone() }))
     }
 
     /// Where a global variable of the host lives while a host function is executed. It starts with its initialiser; one

@@ -149,7 +149,21 @@ impl Exec<'_> {
         }
     }
 
+    /// [`Exec::iterate`]; more of the kernel follows each statement of a body: its next iteration.
     fn loop_over<B>(
+        &mut self,
+        names: FxHashSet<Name>,
+        test_last: bool,
+        enter: impl Fn(&mut Self) -> (ExprId, B),
+    ) where
+        B: FnOnce(&mut Self) -> ExprId,
+    {
+        let at_end = std::mem::replace(&mut self.at_end, false);
+        self.iterate(names, test_last, enter);
+        self.at_end = at_end;
+    }
+
+    fn iterate<B>(
         &mut self,
         names: FxHashSet<Name>,
         test_last: bool,
@@ -659,7 +673,7 @@ pub fn assigned_in_stmt(stmt: &Stmt, out: &mut FxHashSet<Name>) {
                 case.body.iter().for_each(|stmt| assigned_in_stmt(stmt, out));
             }
         }
-        StmtKind::LoopMacro { args, body, .. } => {
+        StmtKind::LoopMacro { args, body, .. } | StmtKind::BlockMacro { args, body, .. } => {
             args.iter().for_each(|arg| root_name(arg, out));
             assigned_in_stmt(body, out);
         }

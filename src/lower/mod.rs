@@ -7,12 +7,14 @@
 
 pub mod builtin;
 pub mod call;
+pub mod dispatch;
 pub mod exec;
 pub mod express;
 pub mod loops;
 pub mod macros;
 pub mod place;
 pub mod project;
+pub mod pytorch;
 pub mod splice;
 pub mod types;
 pub mod value;

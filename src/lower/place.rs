@@ -177,13 +177,10 @@ impl Exec<'_> {
                     }
                 }
                 Place::Value(value @ Val::Ref(_)) => self.index(value, indices, at),
-                Place::Value(Val::Array(array)) => {
-                    let value = self.element_of(&array, index);
-                    Place::Value(value)
-                }
+                Place::Value(Val::Array(array)) => self.element_place(&array, index),
                 Place::Value(value) => self.index_object(value, indices, at),
             },
-            Val::Array(array) => Place::Value(self.element_of(&array, index)),
+            Val::Array(array) => self.element_place(&array, index),
             other => self.index_object(other, indices, at),
         }
     }
@@ -495,6 +492,16 @@ impl Exec<'_> {
         }
     }
 
+    fn element_place(&mut self, array: &ArrayVal, index: ExprId) -> Place {
+        match &array.origin {
+            Some(origin) if self.arena.as_const(index).is_none() => {
+                let pointer = self.offset_pointer(origin.clone(), index, &array.of);
+                Place::Memory { pointer: Pointer { to: array.of.clone(), ..pointer }, aggregate: None }
+            }
+            _ => Place::Value(self.element_of(array, index)),
+        }
+    }
+
     fn element_of(&mut self, array: &ArrayVal, index: ExprId) -> Val {
         if let Some(at) = self.arena.as_const(index)
             && let Some(value) = array.known.get(&at)
@@ -503,7 +510,9 @@ impl Exec<'_> {
         }
         // A row of an array of arrays, before anything is written into it.
         if let (Ty::Array(of, len), Some(_)) = (&array.of, self.arena.as_const(index)) {
-            let row = ArrayVal { of: (**of).clone(), len: *len, known: Default::default(), rest: array.rest };
+            let origin = array.origin.clone().map(|origin| self.offset_pointer(origin, index, &array.of));
+            let known = Default::default();
+            let row = ArrayVal { of: (**of).clone(), len: *len, known, rest: array.rest, origin };
             return Val::Array(Rc::new(row));
         }
         if let Some(value) = self.table(array, index) {
@@ -576,6 +585,7 @@ impl Exec<'_> {
                 len: *len,
                 known: Default::default(),
                 rest: atom,
+                origin: None,
             })),
             other => Val::Opaque(other.clone(), atom),
         }

@@ -216,10 +216,38 @@ impl Project {
         file: FileId,
         offset: u32,
     ) -> Option<Arc<MacroDef>> {
-        let entries = self.macros.get(&name)?;
+        let Some(entries) = self.macros.get(&name) else { return super::pytorch::dispatch_macro(name) };
         let here = entries.iter().rfind(|entry| entry.file == file && entry.item.offset < offset);
         let found = here.or_else(|| entries.iter().rfind(|entry| tu.contains(entry.file)));
         found.map(|entry| entry.item.clone()).filter(|found| !found.is_undef)
+    }
+
+    /// Function-like macros whose text launches a kernel, by themselves or through one another.
+    pub fn launching_macros(&self) -> FxHashSet<Name> {
+        let mut found: FxHashSet<Name> = FxHashSet::default();
+        loop {
+            let launches = |body: &str| {
+                body.contains("<<<")
+                    || body.contains("cudaLaunchKernel")
+                    || found.iter().any(|name| body.contains(name.as_str()))
+            };
+            let more: Vec<Name> = self
+                .macros
+                .iter()
+                .filter(|(name, entries)| {
+                    !found.contains(name)
+                        && entries.iter().any(|entry| {
+                            let is_call = entry.item.params.is_some() && !entry.item.is_undef;
+                            is_call && launches(&entry.item.body)
+                        })
+                })
+                .map(|(name, _)| *name)
+                .collect();
+            if more.is_empty() {
+                return found;
+            }
+            found.extend(more);
+        }
     }
 
     fn visible<'a, T>(&self, table: &'a Table<T>, tu: &TranslationUnit, name: Name) -> Vec<&'a Entry<T>> {

@@ -164,7 +164,7 @@ pub fn named_scalar(name: &str) -> Option<Ty> {
         | "cudaTextureObject_t"
         | "dim_t" => int(8, false),
         "half" | "__half" | "__nv_bfloat16" | "nv_bfloat16" | "bfloat16" | "__fp16" | "half_t"
-        | "bfloat16_t" => Some(Ty::Float { size: 2 }),
+        | "bfloat16_t" | "Half" | "BFloat16" => Some(Ty::Float { size: 2 }),
         "__nv_fp8_e4m3" | "__nv_fp8_e5m2" | "float8_e4m3fn" => Some(Ty::Float { size: 1 }),
         _ => None,
     }
@@ -175,6 +175,8 @@ pub fn vector_type(name: &str) -> Option<StructTy> {
     let pair = |size: u8| (Ty::Float { size }, 2, 2 * i64::from(size));
     let (element, count, align) = match name {
         "half2" | "__half2" | "__nv_bfloat162" | "nv_bfloat162" => pair(2),
+        "__nv_fp8x2_e4m3" | "__nv_fp8x2_e5m2" => pair(1),
+        "__nv_fp8x4_e4m3" | "__nv_fp8x4_e5m2" => (Ty::Float { size: 1 }, 4, 4),
         "cuComplex" | "cuFloatComplex" | "cufftComplex" => pair(4),
         "cuDoubleComplex" | "cufftDoubleComplex" => pair(8),
         "dim3" => (Ty::UINT, 3, 4),

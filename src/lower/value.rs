@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::types::{StructTy, TemplateEnv, Ty};
+use super::types::{StructTy, TemplateEnv, TemplateValue, Ty};
 use crate::index::expr::ExprId;
 use crate::ir::ast::{Lambda, Name};
 use crate::ir::facts::MemorySpace;
@@ -21,12 +21,26 @@ pub enum Val {
     /// A reference or a pointer to something that is not in device memory.
     Ref(Rc<Place>),
     Lambda(Rc<Closure>),
-    /// Functions by name used as a value: one, or those that a branch chose from.
-    Function(Rc<[Name]>),
+    /// Functions used as a value: one, or those that a branch chose from.
+    Function(Rc<[FunctionRef]>),
     Group(Group),
     /// Something of a type that is not modelled; the expression carries what it depends on.
     Opaque(Ty, ExprId),
     Void,
+}
+
+/// `scale<float>`: a function by name, with the template arguments that stand with it.
+#[derive(Clone, Debug)]
+pub struct FunctionRef {
+    pub name: Name,
+    pub template: Rc<[TemplateValue]>,
+}
+
+impl FunctionRef {
+    pub fn is_same(&self, other: &FunctionRef) -> bool {
+        let none = self.template.is_empty() && other.template.is_empty();
+        self.name == other.name && (none || Rc::ptr_eq(&self.template, &other.template))
+    }
 }
 
 /// A pointer into device memory: `offset` bytes from the start of `base`.
@@ -53,6 +67,8 @@ pub struct ArrayVal {
     pub known: BTreeMap<i64, Val>,
     /// What the other elements depend on.
     pub rest: ExprId,
+    /// Where the elements lie, of a constant array in device memory: what no constant index folds is loaded.
+    pub origin: Option<Pointer>,
 }
 
 #[derive(Clone, Debug)]

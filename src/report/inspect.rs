@@ -56,6 +56,9 @@ pub struct InspectShape {
     pub from: String,
     /// Where it was read, if it was read from a file.
     pub line: Option<u32>,
+    /// The file of that line, where it is another one than the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// Numbers are averages per executed request of a warp; `None` is "not known" or "does not apply to this space".
@@ -135,14 +138,18 @@ fn heading(out: &mut String, file: &InspectFile, kernel: &InspectKernel, width: 
     }
 }
 
-/// `32x8 (launch site, line 40)`: trailing ones are left out.
+/// `32x8 (launch site, line 40)` or `32x8 (launch site, main.cu:40)`: trailing ones are left out.
 fn shape(shape: &InspectShape) -> String {
     let block = match shape.block {
         [x, 1, 1] => format!("{x}"),
         [x, y, 1] => format!("{x}x{y}"),
         [x, y, z] => format!("{x}x{y}x{z}"),
     };
-    let line = shape.line.map(|line| format!(", line {line}")).unwrap_or_default();
+    let line = match (shape.line, &shape.file) {
+        (Some(line), Some(file)) => format!(", {file}:{line}"),
+        (Some(line), None) => format!(", line {line}"),
+        (None, _) => String::new(),
+    };
     format!("{block} ({}{line})", shape.from)
 }
 

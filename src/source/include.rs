@@ -27,7 +27,8 @@ impl<'a> IncludeResolver<'a> {
         IncludeResolver { by_path, by_file_name, include_dirs }
     }
 
-    /// Beside the including file, in the include directories, else the nearest file whose path ends so.
+    /// Beside the including file, in the include directories, else the nearest file whose path ends so, if there is one that is
+    /// nearer than all others.
     pub fn resolve(&self, directory: &Path, include: &str) -> Option<FileId> {
         if let Some(&id) = self.by_path.get(&normalize(&directory.join(include))) {
             return Some(id);
@@ -45,7 +46,10 @@ impl<'a> IncludeResolver<'a> {
         let common =
             |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
         let fitting = candidates.iter().filter(|(_, path)| path.ends_with(&wanted));
-        let best = fitting.max_by_key(|(id, path)| (common(path), std::cmp::Reverse(*id)))?;
+        let nearest = fitting.clone().map(|(_, path)| common(path)).max()?;
+        let mut nearest = fitting.filter(|(_, path)| common(path) == nearest);
+        // One of several that are equally near would be a guess.
+        let best = nearest.next().filter(|_| nearest.next().is_none())?;
         // A lone file name needs a common directory: `util.h` of another program is not this program's.
         (wanted.components().count() > 1 || common(&best.1) + 2 >= directory.components().count())
             .then_some(best.0)

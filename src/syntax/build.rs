@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::ast::*;
 use crate::source::{FileId, Span};
 
-use super::mask::{AttributeKind, MacroArg, Masked};
+use super::mask::{AttributeKind, HeadKind, MacroArg, Masked};
 
 mod class;
 mod decl;
@@ -81,7 +81,7 @@ impl Side {
                 head: this.span.clone(),
                 name: this.name.clone(),
                 args: text(&this.args),
-                is_condition: this.is_condition,
+                kind: this.kind,
             })
             .collect();
         let inside = masked.statement_macros.iter().filter(|this| !this.file_scope);
@@ -116,8 +116,7 @@ pub struct LoopHead {
     pub name: String,
     /// The original text of each argument and where it stands.
     pub args: Vec<(String, Range<u32>)>,
-    /// The macro opens an `if`, not a loop.
-    pub is_condition: bool,
+    pub kind: HeadKind,
 }
 
 /// `NAME` or `NAME(args)` as a statement of its own.

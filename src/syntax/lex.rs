@@ -87,6 +87,68 @@ pub fn lex(text: &str) -> Vec<Token> {
     lexer.tokens
 }
 
+/// Where a kernel launch stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchSite {
+    /// The offset of the kernel's name or of the launch function's.
+    pub name: u32,
+    /// The offset of the statement's first token: a macro around the launch, say.
+    pub statement: u32,
+}
+
+/// The launches in a text, by their `<<<` or the runtime's launch functions.
+pub fn launch_sites(text: &str) -> Vec<LaunchSite> {
+    let tokens = lex(text);
+    let is = |at: usize, byte: u8| tokens.get(at).is_some_and(|token| token.kind == Kind::Punct(byte));
+    let adjoin = |at: usize| matches!((tokens.get(at), tokens.get(at + 1)), (Some(one), Some(two)) if one.end == two.start);
+    let opens = |at: usize| (0..3).all(|next| is(at + next, b'<')) && adjoin(at) && adjoin(at + 1);
+    let mut sites = Vec::new();
+    let mut statement = None;
+    for (at, token) in tokens.iter().enumerate() {
+        if matches!(token.kind, Kind::Punct(b';' | b'{' | b'}')) {
+            statement = None;
+            continue;
+        }
+        let statement = *statement.get_or_insert(token.start);
+        let word = text.get(token.range()).unwrap_or("");
+        let name = if opens(at) && !is(at.wrapping_sub(1), b'<') {
+            kernel_name(&tokens, at)
+        } else if word.starts_with("cudaLaunchKernel") || word.starts_with("cudaLaunchCooperativeKernel") {
+            Some(at)
+        } else {
+            None
+        };
+        let name = name.and_then(|name| tokens.get(name));
+        sites.extend(name.map(|name| LaunchSite { name: name.start, statement }));
+    }
+    sites
+}
+
+/// The first token of `a::kernel<T, 4>` in front of the `<<<` at `at`.
+fn kernel_name(tokens: &[Token], at: usize) -> Option<usize> {
+    let kind = |at: usize| tokens.get(at).map(|token| token.kind);
+    let mut name = at.checked_sub(1)?;
+    let mut depth = 0;
+    loop {
+        match kind(name)? {
+            Kind::Punct(b'>') => depth += 1,
+            Kind::Punct(b'<') => depth -= 1,
+            Kind::Punct(b';' | b'{' | b'}') => return None,
+            _ if depth == 0 => break,
+            _ => {}
+        }
+        name = name.checked_sub(1)?;
+    }
+    while name >= 3
+        && kind(name - 1) == Some(Kind::Punct(b':'))
+        && kind(name - 2) == Some(Kind::Punct(b':'))
+        && !matches!(kind(name - 3)?, Kind::Punct(_))
+    {
+        name -= 3;
+    }
+    Some(name)
+}
+
 /// The range of the line comment or block comment that starts at `at`, if one does.
 pub fn comment_end(bytes: &[u8], at: usize) -> Option<usize> {
     match (bytes.get(at), bytes.get(at + 1)) {

@@ -64,6 +64,17 @@ pub struct MacroArg {
     pub text: String,
 }
 
+/// What a macro call that takes a statement along becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadKind {
+    /// `KERNEL_LOOP(i, n) { … }`
+    Loop,
+    /// `IF_FIRST_LANE(x) { … }`: known to open an `if`.
+    Condition,
+    /// `DISPATCH(type, T, { … });`: the block is the last argument.
+    Block,
+}
+
 /// `KERNEL_LOOP(i, n)` before a statement, masked as `while (1)` or the like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopMacro {
@@ -71,8 +82,7 @@ pub struct LoopMacro {
     pub args: Vec<MacroArg>,
     /// The name and the parenthesised arguments.
     pub span: Range<u32>,
-    /// The macro is known to open an `if`, not a loop.
-    pub is_condition: bool,
+    pub kind: HeadKind,
 }
 
 /// A macro used as a statement or as a declaration, without `;`.

@@ -2,7 +2,7 @@
 
 use super::lex::{Kind, Word};
 use super::macros::Class;
-use super::mask::{LoopMacro, Masker};
+use super::mask::{HeadKind, LoopMacro, Masker};
 use super::mask_scope::Scope;
 
 /// How many tokens a macro call may have to be searched for statements among its arguments.
@@ -51,6 +51,9 @@ impl Masker<'_> {
         if scope == Scope::Body && start {
             if self.opens_loop(at, after, class) {
                 return self.loop_macro(at, close, class);
+            }
+            if is_macro && let Some(next) = self.block_argument(at, close) {
+                return next;
             }
             if caps && let Some(next) = self.branches(at, close) {
                 return next;
@@ -113,8 +116,34 @@ impl Masker<'_> {
         if !self.place(span.clone(), pieces) {
             self.place(span.clone(), &["for", "(", ";", ";", ")"]);
         }
-        self.loop_macros.push(LoopMacro { name, args, span, is_condition });
+        let kind = if is_condition { HeadKind::Condition } else { HeadKind::Loop };
+        self.loop_macros.push(LoopMacro { name, args, span, kind });
         close + 1
+    }
+
+    /// `DISPATCH(type, T, { … });` becomes `while (1) { … }`. Returns the index of the `{`.
+    fn block_argument(&mut self, at: usize, close: usize) -> Option<usize> {
+        let end = close.checked_sub(1).filter(|&end| self.is(end, b'}'))?;
+        let open = self.pair(end).filter(|&open| open > at + 1)?;
+        let before = open - 1;
+        if !(self.is(before, b',') || before == at + 1) || !self.has_semicolon(open + 1, end) {
+            return None;
+        }
+        // Before the arguments are dropped: `arguments` reads up to a comma or the `)`.
+        let args = if before == at + 1 { Vec::new() } else { self.arguments(at + 1, before) };
+        let span = self.bytes(at, before);
+        let room = span.start..self.bytes(open, open).start;
+        let name = self.text(at).to_owned();
+        let governed = self.is(close + 1, b';');
+        self.drop(at, before);
+        self.drop(close, if governed { close + 1 } else { close });
+        let placed = [&["while", "(", "1", ")"][..], &["for", "(", ";", ";", ")"], &["if", "(", "1", ")"]]
+            .into_iter()
+            .any(|pieces| self.place(room.clone(), pieces));
+        if placed {
+            self.loop_macros.push(LoopMacro { name, args, span: room, kind: HeadKind::Block });
+        }
+        Some(open)
     }
 
     /// `IF_TARGET(CONDITION, (a(); b();), (c();))` becomes `if(1) {a(); b();} else {c();}`; what holds on the host
@@ -376,7 +405,8 @@ impl Masker<'_> {
                 let (name, span) = (self.text(at).to_owned(), self.bytes(at, at));
                 self.drop(at, at);
                 self.place(span.clone(), &["for", "(", ";", ";", ")"]);
-                self.loop_macros.push(LoopMacro { name, args: Vec::new(), span, is_condition: false });
+                let kind = HeadKind::Loop;
+                self.loop_macros.push(LoopMacro { name, args: Vec::new(), span, kind });
                 return at + 1;
             }
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cudalint::source::FileId;
 use cudalint::syntax::macros::{Defines, Presence};
-use cudalint::syntax::mask::{self, AttributeKind, MaskOptions, Masked};
+use cudalint::syntax::mask::{self, AttributeKind, HeadKind, MaskOptions, Masked};
 
 fn run(text: &str) -> Masked {
     let masked = mask::mask(FileId(0), text, &Defines::default(), &MaskOptions::default());
@@ -162,7 +162,7 @@ fn loop_macros_are_recorded_even_where_they_would_parse() {
     assert_eq!(found.name, "CUDA_KERNEL_LOOP");
     assert_eq!(found.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>(), ["i", "n"]);
     assert_eq!(&text[found.args[1].span.start as usize..found.args[1].span.end as usize], "n");
-    assert!(!found.is_condition);
+    assert_eq!(found.kind, HeadKind::Loop);
     assert!(run("class A final { A(int x) { f(x); } };").loop_macros.is_empty());
     // `do { … } while (0)` ends in `while (…)` and opens nothing.
     let masked = run("#define TWICE(x) do { x; x; } while (0)\nvoid f() { TWICE(g());\n g(); }");

@@ -181,6 +181,9 @@ impl<'a> Builder<'a> {
     }
 
     fn assignment(&mut self, node: Node) -> ExprKind {
+        if let Some(comparison) = self.comparison_with_equal(node) {
+            return comparison;
+        }
         let op = self.flat.field(node, Field::Operator).map_or("", |op| self.text(op));
         let op = match op {
             "=" => None,

@@ -31,6 +31,34 @@ impl<'a> Builder<'a> {
         Some(whole.kind)
     }
 
+    /// `(x < n && y >= 0)` reads as an assignment to the template `x<n && y>`. With `>` for the `<` the text reads as what it
+    /// is, all but that operator.
+    pub(super) fn comparison_with_equal(&mut self, node: Node) -> Option<ExprKind> {
+        let flat = self.flat;
+        let function = flat.field(node, Field::Left).filter(|n| n.kind == Kind::TemplateFunction)?;
+        let list = flat.field(function, Field::Arguments)?;
+        let operator = flat.field(node, Field::Operator)?;
+        if self.text(operator) != "=" || operator.start != list.end {
+            return None;
+        }
+        let mut text = self.text.get(node.range())?.to_owned();
+        let less = (list.start - node.start) as usize;
+        text.get(less..=less).filter(|less| *less == "<")?;
+        text.replace_range(less..=less, ">");
+        let mut whole = snippet_expr(&text, self.spans_from(node.start), self.depth + 1)?;
+        let mut at = &mut whole;
+        loop {
+            match &mut at.kind {
+                ExprKind::Binary(op @ BinaryOp::Gt, ..) => {
+                    *op = BinaryOp::Lt;
+                    return Some(whole.kind);
+                }
+                ExprKind::Binary(_, left, _) => at = left,
+                _ => return None,
+            }
+        }
+    }
+
     /// `dim3 b(x, y);` reads as the declaration of a function `b`; in a body it is a variable, and the parameters
     /// are the values.
     pub(super) fn values_of_parameters(&mut self, function: Node) -> Vec<Expr> {

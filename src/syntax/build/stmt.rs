@@ -369,7 +369,7 @@ impl<'a> Builder<'a> {
         let side = self.side;
         let at = side.loops.partition_point(|this| this.head.end <= node.start);
         let this = side.loops.get(at).filter(|this| this.head.start <= node.start)?;
-        if this.is_condition {
+        if this.kind == HeadKind::Condition {
             let span = self.span_of(this.head.start, this.head.end);
             let cond = Expr { span, kind: ExprKind::Unknown("condition inside a macro") };
             let then = Box::new(self.body(node, Field::Consequence));
@@ -381,7 +381,11 @@ impl<'a> Builder<'a> {
         // Where there was little room, `if (1)` stands for a loop.
         let field = if node.kind == Kind::IfStatement { Field::Consequence } else { Field::Body };
         let body = Box::new(self.body(node, field));
-        Some(StmtKind::LoopMacro { name: Name::new(&this.name), args, body })
+        let name = Name::new(&this.name);
+        Some(match this.kind {
+            HeadKind::Block => StmtKind::BlockMacro { name, args, body },
+            HeadKind::Loop | HeadKind::Condition => StmtKind::LoopMacro { name, args, body },
+        })
     }
 
     fn loop_argument(&self, text: &str, range: &Range<u32>) -> Expr {

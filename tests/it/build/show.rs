@@ -166,6 +166,7 @@ pub fn stmt(this: &Stmt) -> String {
         }
         StmtKind::Jump => "jump".into(),
         StmtKind::LoopMacro { name, args, body } => format!("loop {name}({}) {}", list(args), stmt(body)),
+        StmtKind::BlockMacro { name, args, body } => format!("block {name}({}) {}", list(args), stmt(body)),
         StmtKind::Macro { name, args: None } => format!("macro {name}"),
         StmtKind::Macro { name, args: Some(args) } => format!("macro {name}({})", args.join("|")),
         StmtKind::Alternatives(branches) => {

@@ -165,8 +165,9 @@ fn inspected() -> Inspect {
         unknown: Some("`idx[i]` is read from memory".to_owned()),
         ..strided.clone()
     };
-    let shape = InspectShape { block: [256, 1, 1], from: "launch site".to_owned(), line: Some(40) };
-    let bounds = InspectShape { block: [16, 16, 1], from: "hypothesis".to_owned(), line: None };
+    let shape =
+        InspectShape { block: [256, 1, 1], from: "launch site".to_owned(), line: Some(40), file: None };
+    let bounds = InspectShape { block: [16, 16, 1], from: "hypothesis".to_owned(), line: None, file: None };
     let kernel = InspectKernel {
         name: "k<float>".to_owned(),
         line: 7,
