@@ -121,7 +121,6 @@ fn rendering(name: &str, source: &str, own: &str) -> String {
         suppressed: &[],
         gaps: &[],
         rules: &infos,
-        precision: &[],
         working_dir: Path::new("/"),
         root: Path::new("/"),
         summary: Summary::default(),

@@ -15,6 +15,7 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Alias,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("README.md"),
 };
 

@@ -98,7 +98,6 @@ fn report<'a>(cwd: &'a Path, args: &'a OutputArgs, project: &'a Project, outcome
         suppressed: if args.show_suppressed { &outcome.suppressed } else { &[] },
         gaps: &outcome.gaps,
         rules: &outcome.rules,
-        precision: &[],
         working_dir: cwd,
         root: &project.root,
         summary: Summary {

@@ -114,7 +114,6 @@ fn log(project: &Project, outcome: &Outcome, shell: &Shell<'_>) -> String {
         suppressed: &[],
         gaps: &outcome.gaps,
         rules: &outcome.rules,
-        precision: &[],
         working_dir: &shell.cwd,
         root: &project.root,
         summary: report::Summary::default(),

@@ -15,6 +15,7 @@ pub static UNUSED_ALLOW: RuleInfo = RuleInfo {
     category: super::finding::Category::Suppression,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("unused_allow.md"),
 };
 
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     const fn rule(name: &'static str, category: Category, level: Level, since: &'static str) -> RuleInfo {
-        RuleInfo { name, summary: "", category, default_level: level, since, doc: "" }
+        RuleInfo { name, summary: "", category, default_level: level, since, measured: None, doc: "" }
     }
 
     static BANK: RuleInfo = rule("bank-conflict", Category::Bank, Level::Warning, "0.1.0");

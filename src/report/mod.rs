@@ -54,8 +54,6 @@ pub struct Report<'a> {
     pub gaps: &'a [Gap],
     /// The rules that ran, in any order.
     pub rules: &'a [&'static RuleInfo],
-    /// Measured share of true findings per rule, in SARIF's words: `very-high`, `high`, `medium`, `low`.
-    pub precision: &'a [(&'a str, &'a str)],
     /// The directory that relative source paths start from; absolute.
     pub working_dir: &'a Path,
     /// The repository (or project) root, absolute: machine formats name files relative to it.

@@ -7,6 +7,7 @@ static BANK: RuleInfo = RuleInfo {
     category: Category::Bank,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: "",
 };
 static RULES: [&RuleInfo; 2] = [&BANK, &UNUSED_ALLOW];

@@ -40,6 +40,7 @@ const fn info(name: &'static str, category: Category, default_level: Level) -> R
         category,
         default_level,
         since: "0.1.0",
+        measured: None,
         doc: "# made up\n\nWords.\n",
     }
 }
