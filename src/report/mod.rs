@@ -34,6 +34,8 @@ pub mod github;
 
 pub mod gitlab;
 
+mod xml;
+
 pub mod junit;
 
 pub mod checkstyle;
