@@ -28,6 +28,10 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
     let project = project::load(shell, &args.project, &mut configs)?;
     timings.step("read");
+    let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
+    if before.is_some() {
+        timings.step("compare");
+    }
     if args.output.show_files {
         for file in &project.checked {
             writeln!(shell.stdout, "{}", project.sources.path(*file).display())?;
@@ -36,7 +40,6 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
         return Ok(0);
     }
     let progress = Progress::start(shell, project.checked.len());
-    let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
     let mut outcome = analysis::run(engine, &mut project);
     timings.step("check");
     drop(progress);
@@ -88,7 +91,8 @@ fn versions(
     if args.staged {
         let (staged, last) = Git::open(&shell.cwd)?.staged()?;
         let before = project.at(&last, configs)?;
-        return Ok((project.at(&staged, configs)?, Some(before)));
+        let (staged, before) = project.at(&staged, configs)?.differing(before);
+        return Ok((staged, Some(before)));
     }
     let overlay = match (&args.new_from, &args.diff_file) {
         (Some(rev), _) => Git::open(&shell.cwd)?.since(rev)?,
@@ -96,6 +100,7 @@ fn versions(
         (None, None) => return Ok((project, None)),
     };
     let before = project.at(&overlay, configs)?;
+    let (project, before) = project.differing(before);
     Ok((project, Some(before)))
 }
 
