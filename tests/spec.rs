@@ -125,6 +125,7 @@ fn rendering(name: &str, source: &str, own: &str) -> String {
         root: Path::new("/"),
         summary: Summary::default(),
         category: None,
+        sarif_max_level: Level::Error,
     };
     report::render(&report, Format::Full, &Style::PLAIN)
 }

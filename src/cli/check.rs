@@ -2,6 +2,7 @@
 
 use super::super::lint::baseline;
 use super::super::lint::config::FailOn;
+use super::super::lint::finding::{Finding, Level};
 use super::super::lint::fix;
 use super::super::lint::suppression;
 use super::Engine;
@@ -74,14 +75,18 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     Ok(u8::from(fails(args, &project, &outcome) && !args.output.exit_zero))
 }
 
+/// Whether a finding is at the failing level, or more of them than are put up with.
 fn fails(args: &CheckArgs, project: &Project, outcome: &Outcome) -> bool {
-    outcome.findings.iter().any(|finding| {
+    let fails = |finding: &&Finding| {
         let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
         args.output.fail_on.unwrap_or(config).fails(finding.level)
-    })
+    };
+    let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
+        outcome.findings.iter().filter(fails).partition(|finding| finding.level == Level::Error);
+    !errors.is_empty() || others.len() > args.output.max_warnings.unwrap_or(0)
 }
 
-/// The version to check and, where only new findings count, the one before it.
+/// The version to check and, where only new findings count, the one before it; of these what the change can reach.
 fn versions(
     shell: &mut Shell<'_>,
     args: &KnownArgs,
@@ -116,11 +121,15 @@ fn known(
     let mut known = Known::default();
     if let Some(mut before) = before {
         let outcome = analysis::run(engine, &mut before);
-        let name =
-            |finding: &super::super::lint::finding::Finding| before.name(&before.root, finding.span.file);
+        let name = |finding: &Finding| before.name(&before.root, finding.span.file);
         known.before = Some(baseline::entries(&before.sources, &outcome.findings, name));
     }
-    let configured = configs.of(&project.root)?.baseline.clone();
+    let configured = match configs.of(&project.root)?.baseline.clone() {
+        Some((file, missing)) if !file.is_file() && args.baseline.is_none() && !args.no_baseline => {
+            return Err(missing.into());
+        }
+        configured => configured.map(|(file, _)| file),
+    };
     let usual = Some(project.root.join(baseline::FILE_NAME)).filter(|file| file.is_file());
     let file = match &args.baseline {
         Some(file) => Some(shell.absolute(file)),
@@ -188,7 +197,7 @@ fn report_stale(
     project: &Project,
     known: &Known,
     outcome: &Outcome,
-    everything: &[super::super::lint::finding::Finding],
+    everything: &[Finding],
 ) -> Result<(), Failure> {
     let Some(accepted) = known.baseline.as_ref().filter(|_| !args.output.quiet) else { return Ok(()) };
     let stale = accepted.stale(project, outcome, everything).len();

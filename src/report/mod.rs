@@ -63,6 +63,8 @@ pub struct Report<'a> {
     pub summary: Summary,
     /// SARIF category: what tells this run from others of the same tool on one commit. `None`: `cudalint`.
     pub category: Option<&'a str>,
+    /// No result is above this level in SARIF: code scanning fails its own check for an error.
+    pub sarif_max_level: Level,
 }
 
 /// What a run covered.

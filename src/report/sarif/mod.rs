@@ -187,7 +187,7 @@ fn result<'a>(
     SarifResult {
         rule_id: finding.rule.name,
         rule_index: rules.iter().position(|rule| rule.name == finding.rule.name),
-        level: match finding.level {
+        level: match finding.level.min(report.sarif_max_level) {
             Level::Error => "error",
             Level::Warning => "warning",
             Level::Note | Level::Off => "note",

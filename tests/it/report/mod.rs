@@ -93,6 +93,7 @@ impl Project {
                 elapsed: None,
             },
             category: None,
+            sarif_max_level: Level::Error,
         }
     }
 }

@@ -140,3 +140,12 @@ fn allowed_findings_and_gaps_are_said() {
     let notifications = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
     assert_eq!(notifications[0]["message"]["text"], "Not understood: Macro `AT` is not an expression.");
 }
+
+#[test]
+fn no_level_above_the_highest_asked_for() {
+    let project = project();
+    let log = sarif(&Report { sarif_max_level: cudalint::lint::finding::Level::Warning, ..project.report() });
+    // One error, two warnings, a note and the suppressed note.
+    let count = |level: &str| results(&log).iter().filter(|result| result["level"] == level).count();
+    assert_eq!((count("error"), count("warning"), count("note")), (0, 3, 2));
+}
