@@ -1,5 +1,8 @@
 //! `cudalint check`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::super::lint::baseline;
 use super::super::lint::config::FailOn;
 use super::super::lint::finding::{Finding, Level};
@@ -149,6 +152,15 @@ fn add_allow(
     reason: &str,
 ) -> Result<u8, Failure> {
     let edits = suppression::insertions(&project.sources, &outcome.findings, reason);
+    let lossy: BTreeSet<&Path> = outcome
+        .findings
+        .iter()
+        .filter(|finding| project.sources.get(finding.span.file).lossy)
+        .map(|finding| project.sources.path(finding.span.file))
+        .collect();
+    for path in lossy {
+        writeln!(shell.stderr, "warning: {}: not changed, it is not UTF-8", path.display())?;
+    }
     let mut changes = Changes::new();
     for file_edits in edits.chunk_by(|a, b| a.span.file == b.span.file) {
         let Some(first) = file_edits.first() else { continue };
