@@ -274,6 +274,8 @@ struct Graph<'a> {
     /// Files that call it, or mention it where it is a kernel.
     users: FxHashMap<&'a str, Vec<usize>>,
     components: Vec<Vec<&'a std::ffi::OsStr>>,
+    /// Directories with a `main`.
+    programs: FxHashSet<Vec<&'a std::ffi::OsStr>>,
 }
 
 impl<'a> Graph<'a> {
@@ -286,7 +288,11 @@ impl<'a> Graph<'a> {
             definers: FxHashMap::default(),
             users: FxHashMap::default(),
             components,
+            programs: FxHashSet::default(),
         };
+        let mains = (0..files.len()).filter(|at| facts.get(*at).is_some_and(|facts| facts.program));
+        let mains: Vec<usize> = mains.collect();
+        graph.programs = mains.into_iter().map(|at| graph.directory(at).to_vec()).collect();
         graph.include(files, include_dirs);
         let mut kernels: FxHashSet<&str> = FxHashSet::default();
         for (at, file) in facts.iter().enumerate() {
@@ -430,14 +436,32 @@ impl<'a> Graph<'a> {
 
     /// Where the body may be of a function that a file only declares.
     fn bodies(&self, file: usize, name: &str) -> Vec<usize> {
-        let definers = self.definers.get(name).filter(|_| self.only_declares(file, name));
-        let inside = |other: &usize| {
-            let program = self.facts.get(*other).is_some_and(|facts| facts.program);
-            !program || self.shared(file, *other) + 1 >= self.components.get(*other).map_or(0, Vec::len)
+        let Some(definers) = self.definers.get(name).filter(|_| self.only_declares(file, name)) else {
+            return Vec::new();
         };
-        let mut bodies = definers.map(|definers| self.nearest(file, definers.clone())).unwrap_or_default();
-        bodies.retain(inside);
+        // Others can hardly call into the file that has the `main`.
+        let inside = |other: usize| {
+            let program = self.facts.get(other).is_some_and(|facts| facts.program);
+            !program || self.shared(file, other) + 1 >= self.components.get(other).map_or(0, Vec::len)
+        };
+        let related = definers.iter().copied().filter(|other| self.related(file, *other));
+        let mut bodies = self.nearest(file, related.collect());
+        bodies.retain(|other| inside(*other));
         bodies
+    }
+
+    /// May the files be parts of one program? As the analysis has it: beside each other or one above the other;
+    /// cousins unless both directories have a `main`.
+    fn related(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (self.directory(a), self.directory(b));
+        let common = x.iter().zip(y).take_while(|(a, b)| a == b).count();
+        let is_program = |directory: &[&std::ffi::OsStr]| self.programs.contains(directory);
+        common == x.len().min(y.len())
+            || (common + 2 >= x.len().max(y.len()) && !(is_program(x) && is_program(y)))
+    }
+
+    fn directory(&self, file: usize) -> &[&'a std::ffi::OsStr] {
+        self.components.get(file).and_then(|path| path.split_last()).map_or(&[], |(_, directory)| directory)
     }
 
     /// Who may call or launch what a file defines.
