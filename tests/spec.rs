@@ -121,11 +121,11 @@ fn rendering(name: &str, source: &str, own: &str) -> String {
         suppressed: &[],
         gaps: &[],
         rules: &infos,
-        precision: &[],
         working_dir: Path::new("/"),
         root: Path::new("/"),
         summary: Summary::default(),
         category: None,
+        sarif_max_level: Level::Error,
     };
     report::render(&report, Format::Full, &Style::PLAIN)
 }

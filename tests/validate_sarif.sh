@@ -4,11 +4,12 @@
 #   SARIF   JSON schema and GitHub's rules by Microsoft's multitool, read by sarif-tools
 #   rdjson  rdformat-validator       JUnit  junitparser
 #
-# Installs nothing. Tools: npm `@microsoft/sarif-multitool` and `@umbrelladocs/rdformat-validator` under $NODE_MODULES
-# (default ./node_modules), PyPI `check-jsonschema`, `sarif-tools` and `junitparser` on the PATH. What is absent is
-# skipped with a line; an error or a warning of any that is there fails.
+# GitLab, JUnit and Checkstyle are held against their schemas by `cargo test` itself. Installs nothing: `.ci/run` does. Tools:
+# npm `@microsoft/sarif-multitool` and `@umbrelladocs/rdformat-validator` under $NODE_MODULES (default
+# target/ci-node/node_modules), PyPI `check-jsonschema`, `sarif-tools` and `junitparser` on the PATH. What is absent is skipped
+# with a line; an error or a warning of any that is there fails.
 set -u
-modules=${NODE_MODULES:-node_modules}
+modules=${NODE_MODULES:-target/ci-node/node_modules}
 reports=target/tmp
 multitool=$modules/@microsoft/sarif-multitool-linux
 failed=0

@@ -1,7 +1,7 @@
 #![doc = include_str!("README.md")]
 
 use cudalint::ir::facts::{AccessFact, Bytes, FieldFact, MemorySpace, Operation};
-use cudalint::lint::finding::{Applicability, Category, Finding, Fix, Level, RuleInfo};
+use cudalint::lint::finding::{Applicability, Category, Finding, Fix, Level, Measured, RuleInfo};
 use cudalint::lint::place::{self, Place, Seen};
 use cudalint::lint::rule::{Context, Rule};
 use cudalint::memory::{Lanes, global};
@@ -14,6 +14,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Layout,
     default_level: Level::Warning,
     since: "0.1.0",
+    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
+    measured: Some(Measured { right: 30, found: 31 }),
     doc: include_str!("README.md"),
 };
 

@@ -7,7 +7,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact, MemorySpace, Operation, RequestFact};
-use cudalint::lint::finding::{Category, Finding, Level, RuleInfo};
+use cudalint::lint::finding::{Category, Finding, Level, Measured, RuleInfo};
 use cudalint::lint::rule::{Context, Rule};
 use cudalint::memory::SharedOp;
 use cudalint::memory::shared::{self, Witness};
@@ -23,6 +23,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Bank,
     default_level: Level::Warning,
     since: "0.1.0",
+    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
+    measured: Some(Measured { right: 184, found: 185 }),
     doc: include_str!("README.md"),
 };
 

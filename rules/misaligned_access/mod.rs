@@ -13,6 +13,7 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Coalescing,
     default_level: Level::Off,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("README.md"),
 };
 

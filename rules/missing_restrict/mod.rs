@@ -15,6 +15,7 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Alias,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("README.md"),
 };
 
@@ -283,7 +284,7 @@ fn report(cx: &Context, evidence: &Evidence) -> Finding {
         kernel: kernel.name.clone(),
         access_text: cx.sources.text(span).split_whitespace().collect::<Vec<_>>().join(" "),
         numbers: Numbers { space: Some(MemorySpace::Global), ..Numbers::default() },
-        fix: fix(cx, change),
+        fix: fix(cx, kernel, change),
     }
 }
 
@@ -317,20 +318,29 @@ fn help(kernel: &KernelFact, repeats: &[Repeat], change: &[&ParamFact]) -> Strin
     format!("`{qualifier}` on {} suffices, if that is true: {and}", names.join(", "))
 }
 
-/// `float *in` becomes `float *__restrict__ in`; `None` where a parameter is spelt in another way.
-fn fix(cx: &Context, change: &[&ParamFact]) -> Option<Fix> {
-    let edit = |param: &&ParamFact| {
-        let lead = Span { end: param.name_span.start, ..param.span };
-        let is_plain = param.span.contains(param.name_span)
-            && !cx.sources.get(param.span.file).lossy
-            && cx.sources.text(param.name_span) == param.name
-            && cx.sources.text(lead).trim_end().ends_with('*');
-        let at = param.name_span.start as usize;
-        is_plain.then(|| Edit {
-            span: Span::new(param.name_span.file, at, at),
-            replacement: "__restrict__ ".to_owned(),
-        })
-    };
-    let edits: Vec<Edit> = change.iter().map(edit).collect::<Option<_>>()?;
+/// `float *in` becomes `float *__restrict__ in`, in the definition and in every declaration of the kernel that the project
+/// shows; `None` where the definition spells a parameter in another way. Unsafe, for it is a promise of the author.
+fn fix(cx: &Context, kernel: &KernelFact, change: &[&ParamFact]) -> Option<Fix> {
+    let own = |param: &&ParamFact| restricted(cx, param.span, param.name_span, &param.name);
+    let mut edits: Vec<Edit> = change.iter().map(own).collect::<Option<_>>()?;
+    for declaration in cx.project.declarations(kernel.name_span) {
+        let params = kernel.params.iter().zip(&declaration.item.params);
+        for (_, param) in params.filter(|(own, _)| change.iter().any(|changed| changed.span == own.span)) {
+            if !param.storage.restrict {
+                edits.extend(restricted(cx, param.span, param.name_span, param.name.as_str()));
+            }
+        }
+    }
     Some(Fix { title: "add `__restrict__`".to_owned(), applicability: Applicability::Unsafe, edits })
+}
+
+/// The edit of one parameter that is spelt `T *name` or `T *`.
+fn restricted(cx: &Context, span: Span, name_span: Span, name: &str) -> Option<Edit> {
+    let source = cx.sources.get(span.file);
+    let lead = if name.is_empty() { span } else { Span { end: name_span.start, ..span } };
+    let named = name.is_empty() || (span.contains(name_span) && cx.sources.text(name_span) == name);
+    let is_plain = named && !source.lossy && cx.sources.text(lead).trim_end().ends_with('*');
+    let replacement = if name.is_empty() { "__restrict__" } else { "__restrict__ " };
+    let at = lead.end as usize;
+    is_plain.then(|| Edit { span: Span::new(span.file, at, at), replacement: replacement.to_owned() })
 }

@@ -13,6 +13,7 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Cache,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("README.md"),
 };
 

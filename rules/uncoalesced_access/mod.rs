@@ -3,7 +3,7 @@
 mod cause;
 
 use cudalint::ir::facts::{AccessFact, AccessPath, MemorySpace, Operation, RequestFact};
-use cudalint::lint::finding::{Category, Finding, Level, RuleInfo};
+use cudalint::lint::finding::{Category, Finding, Level, Measured, RuleInfo};
 use cudalint::lint::place::{self, Place, Seen};
 use cudalint::lint::rule::{Context, Rule};
 
@@ -17,6 +17,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Coalescing,
     default_level: Level::Warning,
     since: "0.1.0",
+    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
+    measured: Some(Measured { right: 193, found: 197 }),
     doc: include_str!("README.md"),
 };
 

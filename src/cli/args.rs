@@ -242,6 +242,9 @@ pub struct OutputArgs {
     /// Tells this run from others of the same tool on one commit, in SARIF
     #[arg(long, value_name = "NAME")]
     pub sarif_category: Option<String>,
+    /// The highest level in SARIF: code scanning fails its own check for an error
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub sarif_max_level: Option<SarifLevel>,
     /// Print how often each rule was found, instead of the findings
     #[arg(long)]
     pub statistics: bool,
@@ -263,9 +266,19 @@ pub struct OutputArgs {
     /// The level from which a finding fails the run
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub fail_on: Option<FailOn>,
+    /// Fail only where there are more failing warnings and notes than this, or an error
+    #[arg(long, value_name = "N")]
+    pub max_warnings: Option<usize>,
     /// When to use colour and links
     #[arg(long, value_enum, value_name = "WHEN", global = true)]
     pub color: Option<ColorWhen>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SarifLevel {
+    Note,
+    Warning,
+    Error,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

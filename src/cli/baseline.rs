@@ -27,6 +27,7 @@ pub fn run(action: &BaselineAction, engine: &Engine, shell: &mut Shell<'_>) -> R
             .of(&project.root)?
             .baseline
             .clone()
+            .map(|(file, _)| file)
             .unwrap_or_else(|| project.root.join(baseline::FILE_NAME)),
     };
     match action {

@@ -1,7 +1,11 @@
 //! `cudalint check`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::super::lint::baseline;
 use super::super::lint::config::FailOn;
+use super::super::lint::finding::{Finding, Level};
 use super::super::lint::fix;
 use super::super::lint::suppression;
 use super::Engine;
@@ -28,6 +32,10 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     let mut configs = Configs::new(shell, &args.project, &args.selection, &engine.infos())?;
     let project = project::load(shell, &args.project, &mut configs)?;
     timings.step("read");
+    let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
+    if before.is_some() {
+        timings.step("compare");
+    }
     if args.output.show_files {
         for file in &project.checked {
             writeln!(shell.stdout, "{}", project.sources.path(*file).display())?;
@@ -36,7 +44,6 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
         return Ok(0);
     }
     let progress = Progress::start(shell, project.checked.len());
-    let (mut project, before) = versions(shell, &args.known, project, &mut configs)?;
     let mut outcome = analysis::run(engine, &mut project);
     timings.step("check");
     drop(progress);
@@ -71,14 +78,18 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
     Ok(u8::from(fails(args, &project, &outcome) && !args.output.exit_zero))
 }
 
+/// Whether a finding is at the failing level, or more of them than are put up with.
 fn fails(args: &CheckArgs, project: &Project, outcome: &Outcome) -> bool {
-    outcome.findings.iter().any(|finding| {
+    let fails = |finding: &&Finding| {
         let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
         args.output.fail_on.unwrap_or(config).fails(finding.level)
-    })
+    };
+    let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
+        outcome.findings.iter().filter(fails).partition(|finding| finding.level == Level::Error);
+    !errors.is_empty() || others.len() > args.output.max_warnings.unwrap_or(0)
 }
 
-/// The version to check and, where only new findings count, the one before it.
+/// The version to check and, where only new findings count, the one before it; of these what the change can reach.
 fn versions(
     shell: &mut Shell<'_>,
     args: &KnownArgs,
@@ -88,7 +99,8 @@ fn versions(
     if args.staged {
         let (staged, last) = Git::open(&shell.cwd)?.staged()?;
         let before = project.at(&last, configs)?;
-        return Ok((project.at(&staged, configs)?, Some(before)));
+        let (staged, before) = project.at(&staged, configs)?.differing(before);
+        return Ok((staged, Some(before)));
     }
     let overlay = match (&args.new_from, &args.diff_file) {
         (Some(rev), _) => Git::open(&shell.cwd)?.since(rev)?,
@@ -96,6 +108,7 @@ fn versions(
         (None, None) => return Ok((project, None)),
     };
     let before = project.at(&overlay, configs)?;
+    let (project, before) = project.differing(before);
     Ok((project, Some(before)))
 }
 
@@ -111,11 +124,15 @@ fn known(
     let mut known = Known::default();
     if let Some(mut before) = before {
         let outcome = analysis::run(engine, &mut before);
-        let name =
-            |finding: &super::super::lint::finding::Finding| before.name(&before.root, finding.span.file);
+        let name = |finding: &Finding| before.name(&before.root, finding.span.file);
         known.before = Some(baseline::entries(&before.sources, &outcome.findings, name));
     }
-    let configured = configs.of(&project.root)?.baseline.clone();
+    let configured = match configs.of(&project.root)?.baseline.clone() {
+        Some((file, missing)) if !file.is_file() && args.baseline.is_none() && !args.no_baseline => {
+            return Err(missing.into());
+        }
+        configured => configured.map(|(file, _)| file),
+    };
     let usual = Some(project.root.join(baseline::FILE_NAME)).filter(|file| file.is_file());
     let file = match &args.baseline {
         Some(file) => Some(shell.absolute(file)),
@@ -135,6 +152,15 @@ fn add_allow(
     reason: &str,
 ) -> Result<u8, Failure> {
     let edits = suppression::insertions(&project.sources, &outcome.findings, reason);
+    let lossy: BTreeSet<&Path> = outcome
+        .findings
+        .iter()
+        .filter(|finding| project.sources.get(finding.span.file).lossy)
+        .map(|finding| project.sources.path(finding.span.file))
+        .collect();
+    for path in lossy {
+        writeln!(shell.stderr, "warning: {}: not changed, it is not UTF-8", path.display())?;
+    }
     let mut changes = Changes::new();
     for file_edits in edits.chunk_by(|a, b| a.span.file == b.span.file) {
         let Some(first) = file_edits.first() else { continue };
@@ -183,7 +209,7 @@ fn report_stale(
     project: &Project,
     known: &Known,
     outcome: &Outcome,
-    everything: &[super::super::lint::finding::Finding],
+    everything: &[Finding],
 ) -> Result<(), Failure> {
     let Some(accepted) = known.baseline.as_ref().filter(|_| !args.output.quiet) else { return Ok(()) };
     let stale = accepted.stale(project, outcome, everything).len();

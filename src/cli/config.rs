@@ -94,8 +94,9 @@ impl Lines {
     /// Lays a document on top, as [`Config`] does: lists are replaced, `extend-select`, `rules`, `kernel` and
     /// `overrides` add up.
     fn document(&mut self, document: &Document) {
-        let Ok(table) = DeTable::parse(&document.text) else { return };
-        for (key, value) in table.get_ref() {
+        let Ok(root) = DeTable::parse(&document.text) else { return };
+        let Some(table) = config::own_table(&document.name, root.get_ref()) else { return };
+        for (key, value) in table {
             let name = key.get_ref().as_ref();
             match value.get_ref() {
                 DeValue::Table(inner) if name == "rules" => {
@@ -188,6 +189,9 @@ fn inline(document: &Document, value: &DeValue<'_>) -> String {
 fn rules(out: &mut String, config: &Config, path: &Path) {
     let levels = config.for_file(path).levels;
     let list: Vec<String> = levels.iter().map(|(rule, level)| format!("{rule} ({level})")).collect();
+    if config.excludes(path) {
+        let _ = writeln!(out, "# excluded: left out of directories, and with --force-exclude");
+    }
     let _ = writeln!(out, "# rules: {}", if list.is_empty() { "none".to_owned() } else { list.join(", ") });
 }
 

@@ -18,6 +18,15 @@ struct RuleEntry {
     category: String,
     level: String,
     since: &'static str,
+    /// Of the findings on measured lines of real programs, how many were right; `null`: not measured.
+    measured: Option<MeasuredEntry>,
+}
+
+#[derive(Serialize)]
+struct MeasuredEntry {
+    right: u32,
+    found: u32,
+    precision: &'static str,
 }
 
 pub fn rules(args: &RulesArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u8, Failure> {
@@ -27,6 +36,11 @@ pub fn rules(args: &RulesArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result
         category: rule.category.to_string(),
         level: rule.default_level.to_string(),
         since: rule.since,
+        measured: rule.measured.map(|measured| MeasuredEntry {
+            right: measured.right,
+            found: measured.found,
+            precision: measured.precision(),
+        }),
     };
     let entries: Vec<RuleEntry> = engine.infos().into_iter().map(entry).collect();
     let mut text = String::new();

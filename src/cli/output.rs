@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::super::lint::finding::Level;
 use super::super::report::text::{Drawing, Style};
 use super::super::report::{self, Format, Report, Summary, concise};
 use super::analysis::{Outcome, Timings};
-use super::args::OutputArgs;
+use super::args::{OutputArgs, SarifLevel};
 use super::failure::Failure;
 use super::project::Project;
 use super::shell::Shell;
@@ -98,7 +99,6 @@ fn report<'a>(cwd: &'a Path, args: &'a OutputArgs, project: &'a Project, outcome
         suppressed: if args.show_suppressed { &outcome.suppressed } else { &[] },
         gaps: &outcome.gaps,
         rules: &outcome.rules,
-        precision: &[],
         working_dir: cwd,
         root: &project.root,
         summary: Summary {
@@ -109,6 +109,11 @@ fn report<'a>(cwd: &'a Path, args: &'a OutputArgs, project: &'a Project, outcome
             elapsed: None,
         },
         category: args.sarif_category.as_deref(),
+        sarif_max_level: match args.sarif_max_level {
+            Some(SarifLevel::Note) => Level::Note,
+            Some(SarifLevel::Warning) => Level::Warning,
+            Some(SarifLevel::Error) | None => Level::Error,
+        },
     }
 }
 

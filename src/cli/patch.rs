@@ -21,6 +21,9 @@ struct Hunk {
     new: String,
 }
 
+/// What git puts before the names of the two sides; with `diff.mnemonicPrefix` it tells commits, the index and files.
+const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
+
 /// Reads `git diff` or `diff -u` output.
 pub fn parse(text: &str) -> Result<Vec<FilePatch>, String> {
     let mut files: Vec<FilePatch> = Vec::new();
@@ -28,9 +31,10 @@ pub fn parse(text: &str) -> Result<Vec<FilePatch>, String> {
     let mut old = None;
     while let Some(line) = lines.next() {
         if let Some(name) = line.strip_prefix("--- ") {
-            old = file_name(name, "a/");
+            old = file_name(name);
         } else if let Some(name) = line.strip_prefix("+++ ") {
-            files.push(FilePatch { old: old.take(), new: file_name(name, "b/"), hunks: Vec::new() });
+            let (old, new) = without_prefixes(old.take(), file_name(name));
+            files.push(FilePatch { old, new, hunks: Vec::new() });
         } else if let Some(header) = line.strip_prefix("@@ ") {
             let hunk = hunk(header, &mut lines)?;
             files.last_mut().ok_or("a hunk stands before any file name")?.hunks.push(hunk);
@@ -39,10 +43,51 @@ pub fn parse(text: &str) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-fn file_name(text: &str, prefix: &str) -> Option<PathBuf> {
-    let name = text.trim_end_matches(['\n', '\r']).split('\t').next().unwrap_or_default();
-    let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    (name != "/dev/null").then(|| PathBuf::from(name.strip_prefix(prefix).unwrap_or(name)))
+fn file_name(text: &str) -> Option<String> {
+    let name = text.trim_end_matches(['\n', '\r']);
+    let quoted = name.strip_prefix('"').and_then(|name| name.rsplit_once('"'));
+    let name = match quoted {
+        Some((name, _)) => unquoted(name),
+        None => name.split('\t').next().unwrap_or_default().to_owned(),
+    };
+    (name != "/dev/null").then_some(name)
+}
+
+/// The names without what git puts before both; a directory may be called `a`.
+fn without_prefixes(old: Option<String>, new: Option<String>) -> (Option<PathBuf>, Option<PathBuf>) {
+    let has = |name: &Option<String>, prefix| name.as_ref().is_none_or(|name| name.starts_with(prefix));
+    let pair = PREFIXES.iter().find(|(a, b)| has(&old, a) && has(&new, b));
+    let bare = |name: Option<String>, prefix: &str| {
+        name.map(|name| PathBuf::from(name.strip_prefix(prefix).unwrap_or(&name)))
+    };
+    let (a, b) = pair.copied().unwrap_or_default();
+    (bare(old, a), bare(new, b))
+}
+
+/// Git writes names with unusual characters as C strings: `\303\251` is `é`.
+fn unquoted(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let octal = rest.iter().take(3).take_while(|digit| (b'0'..=b'7').contains(*digit)).count();
+        let (escape, after) = rest.split_at(octal.max(1).min(rest.len()));
+        rest = after;
+        bytes.push(match escape {
+            [b'n'] => b'\n',
+            [b't'] => b'\t',
+            [b'r'] => b'\r',
+            digits if octal > 0 => {
+                digits.iter().fold(0, |value: u8, digit| value.wrapping_mul(8) + (digit - b'0'))
+            }
+            other => other.first().copied().unwrap_or(b'\\'),
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// `-1,2 +3,4 @@` and the lines that belong to it.
@@ -147,6 +192,24 @@ mod tests {
         round_trip("a\r\nb\r\n", "a\r\nc\r\n");
         round_trip("a\nb", "a\nc");
         round_trip("a\nb\n", "a\nb");
+    }
+
+    #[test]
+    fn names_are_read_as_git_writes_them() {
+        let names = |text: &str| {
+            let text = format!("{text}@@ -1 +1 @@\n-a\n+b\n");
+            let files = parse(&text).unwrap();
+            (files[0].old.clone().unwrap(), files[0].new.clone().unwrap())
+        };
+        let both = |name: &str| (PathBuf::from(name), PathBuf::from(name));
+        assert_eq!(
+            names("--- \"a/\\303\\251 \\\"x\\\".cu\"\n+++ \"b/\\303\\251 \\\"x\\\".cu\"\n"),
+            both("é \"x\".cu")
+        );
+        assert_eq!(names("--- i/x.cu\n+++ w/x.cu\n"), both("x.cu"));
+        assert_eq!(names("--- a/x.cu\n+++ a/x.cu\n"), both("a/x.cu"));
+        assert_eq!(names("--- a/a b.cu\t\n+++ b/a b.cu\t\n"), both("a b.cu"));
+        assert_eq!(names("--- x.cu\t2026-11-30\n+++ x.cu\t2026-11-30\n"), both("x.cu"));
     }
 
     #[test]

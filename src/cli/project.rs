@@ -33,6 +33,10 @@ pub struct Project {
     /// Directories that were named and hold nothing to check. As reports print them.
     pub empty: Vec<PathBuf>,
     cwd: PathBuf,
+    /// What of another version would be checked, too.
+    scope: Scope,
+    /// Where includes of checked files are also looked for. Absolute.
+    include_dirs: Vec<PathBuf>,
     /// The file whose text came from standard input.
     pub stdin: Option<FileId>,
     /// What Makefiles define for the files of a directory, which is named as in `sources`.
@@ -58,39 +62,149 @@ impl Project {
     }
 
     /// The same project at another version: `old` has the text of each file that differs, `None` where it is absent.
-    /// Of the files that both versions have, the same ones are checked; of the others, those of the other version.
+    /// Of the files that both versions have, the same ones are checked; of the others, those that were asked for.
     pub fn at(&self, old: &Overlay, configs: &mut Configs) -> Result<Project, Failure> {
-        let mut files: BTreeMap<&Path, (Option<&[u8]>, bool)> = BTreeMap::new();
+        let mut files: BTreeMap<&Path, (SourceFile, bool)> = BTreeMap::new();
         for (at, path) in self.paths.iter().enumerate() {
             let file = FileId(at as u32);
-            let checked = self.checked.binary_search(&file).is_ok();
-            files.insert(path, (Some(self.sources.get(file).text.as_bytes()), checked));
+            if !old.contains_key(path.as_path()) {
+                let checked = self.checked.binary_search(&file).is_ok();
+                files.insert(path, (self.sources.get(file).clone(), checked));
+            }
         }
+        // Without device code, and perhaps included.
+        let mut spare: BTreeMap<&Path, &[u8]> = BTreeMap::new();
         for (path, text) in old {
-            let checked = files.get(path.as_path()).is_none_or(|(_, checked)| *checked);
-            files.insert(path, (text.as_deref(), checked));
-        }
-        let known: BTreeSet<&Path> = self.paths.iter().map(PathBuf::as_path).collect();
-        let (root, cwd) = (self.root.clone(), self.cwd.clone());
-        let mut project = Project { root, cwd, ..Project::default() };
-        for (path, (text, checked)) in files {
             let Some(text) = text else { continue };
-            // What was read once, say a header of constants for an `#include`, matters in every version.
-            let is_known = known.contains(path) && memchr::memchr(0, text).is_none();
-            let text = match classify(path, text.to_vec(), Role::Context) {
-                Content::Text(text) => text,
-                Content::Irrelevant if is_known => text.to_vec(),
-                Content::Irrelevant | Content::Unreadable(_) => continue,
-            };
-            let shown = path.strip_prefix(&self.cwd).unwrap_or(path);
-            let file = project.add(path, SourceFile::from_bytes(shown, text));
+            match classify(path, text.clone(), Role::Context) {
+                Content::Text(text) => {
+                    let checked = match self.paths.iter().position(|known| known == path) {
+                        Some(at) => self.checked.binary_search(&FileId(at as u32)).is_ok(),
+                        None => self.scope.covers(path, configs)?,
+                    };
+                    files.insert(path, (self.source(path, text), checked));
+                }
+                Content::Irrelevant if memchr::memchr(0, text).is_none() => {
+                    spare.insert(path, text);
+                }
+                Content::Irrelevant | Content::Unreadable(_) => {}
+            }
+        }
+        self.add_included(&mut files, spare);
+        let mut project = Project { gaps: Vec::new(), ..self.without_files() };
+        for (path, (file, checked)) in files {
+            let file = project.add(path, file);
             if checked {
                 project.configs.push(configs.of(path)?);
                 project.checked.push(file);
             }
         }
-        project.build_defines = self.build_defines.clone();
         Ok(project)
+    }
+
+    /// A header of constants matters in every version in which it is included.
+    fn add_included<'a>(
+        &self,
+        files: &mut BTreeMap<&'a Path, (SourceFile, bool)>,
+        mut spare: BTreeMap<&'a Path, &'a [u8]>,
+    ) {
+        let mut queue: Vec<&Path> =
+            if spare.is_empty() { Vec::new() } else { files.keys().copied().collect() };
+        while let Some(file) = queue.pop() {
+            let Some((source, _)) = files.get(file) else { continue };
+            for name in quoted_includes(source.text.as_bytes()) {
+                let places = file.parent().into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
+                let found = places.map(|directory| normalize(&directory.join(&name)));
+                let found = found.into_iter().find_map(|path| spare.remove_entry(path.as_path()));
+                if let Some((path, text)) = found {
+                    files.insert(path, (self.source(path, text.to_vec()), false));
+                    queue.push(path);
+                }
+            }
+        }
+    }
+
+    fn source(&self, path: &Path, text: Vec<u8>) -> SourceFile {
+        SourceFile::from_bytes(path.strip_prefix(&self.cwd).unwrap_or(path), text)
+    }
+
+    /// Everything that holds for any set of files.
+    fn without_files(&self) -> Project {
+        Project {
+            root: self.root.clone(),
+            cwd: self.cwd.clone(),
+            empty: self.empty.clone(),
+            scope: self.scope.clone(),
+            include_dirs: self.include_dirs.clone(),
+            build_defines: self.build_defines.clone(),
+            ..Project::default()
+        }
+    }
+
+    /// Of two versions, what their differences can reach, with what that needs to be understood. All else has the same
+    /// findings in both.
+    pub fn differing(self, other: Project) -> (Project, Project) {
+        let (ours, theirs) = (self.texts(), other.texts());
+        let changed = |path: &Path| ours.get(path) != theirs.get(path);
+        let mut reached = self.reached(&changed);
+        reached.extend(other.reached(&changed));
+        (self.limited(&reached), other.limited(&reached))
+    }
+
+    fn texts(&self) -> FxHashMap<&Path, &str> {
+        let text = |(path, file)| (path, self.sources.get(file).text.as_str());
+        self.paths.iter().map(PathBuf::as_path).zip(self.sources.ids()).map(text).collect()
+    }
+
+    fn candidates(&self, checked: impl Fn(&Path) -> bool) -> Vec<Candidate<'_>> {
+        let files = self.paths.iter().zip(self.sources.ids());
+        let candidate = |(path, file)| {
+            let text = self.sources.get(file).text.as_bytes();
+            Candidate { path, text, checked: checked(path) }
+        };
+        files.map(|(path, file)| (path.as_path(), file)).map(candidate).collect()
+    }
+
+    /// The paths that the changed ones can matter to.
+    fn reached(&self, changed: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBuf> {
+        let changed: Vec<bool> = self.paths.iter().map(|path| changed(path)).collect();
+        let reached = relevance::reached(&self.candidates(|_| false), &changed, &self.include_dirs);
+        self.paths.iter().zip(reached).filter(|(_, reached)| *reached).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Checks only some of the files, and keeps of the others what these need.
+    fn limited(mut self, to: &BTreeSet<PathBuf>) -> Project {
+        let mut kept = self.without_files();
+        let config: FxHashMap<FileId, Rc<Config>> = self
+            .checked
+            .drain(..)
+            .zip(self.configs.drain(..))
+            .filter(|(file, _)| self.paths.get(file.0 as usize).is_some_and(|path| to.contains(path)))
+            .collect();
+        let checked: BTreeSet<&Path> = config.keys().map(|file| self.path(*file)).collect();
+        let needed = relevance::needed(&self.candidates(|path| checked.contains(path)), &self.include_dirs);
+        let with_gaps: BTreeSet<FileId> = self.gaps.iter().map(|gap| gap.span.file).collect();
+        let mut renamed: FxHashMap<FileId, FileId> = FxHashMap::default();
+        for (at, (path, needed)) in self.paths.iter().zip(needed).enumerate() {
+            let old = FileId(at as u32);
+            if !needed && !with_gaps.contains(&old) {
+                continue;
+            }
+            let new = kept.add(path, self.sources.get(old).clone());
+            renamed.insert(old, new);
+            if let Some(config) = config.get(&old) {
+                kept.checked.push(new);
+                kept.configs.push(config.clone());
+            }
+        }
+        let renamed = |file: FileId| renamed.get(&file).copied();
+        kept.stdin = self.stdin.and_then(renamed);
+        let moved = |gap: Gap| {
+            let file = renamed(gap.span.file)?;
+            Some(Gap { span: Span { file, ..gap.span }, reason: gap.reason })
+        };
+        kept.gaps = std::mem::take(&mut self.gaps).into_iter().filter_map(moved).collect();
+        kept
     }
 
     /// Reads the Makefile beside the files of each directory, or above where there is none beside them.
@@ -121,6 +235,33 @@ impl Project {
 /// Texts of another version of the project by absolute path; `None` where the file is absent there.
 pub type Overlay = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+struct Scope {
+    /// Directories.
+    walked: BTreeSet<PathBuf>,
+    /// Files that were named one by one.
+    named: BTreeSet<PathBuf>,
+    no_ignore: bool,
+    force_exclude: bool,
+}
+
+impl Scope {
+    /// Whether a file that is not on disk would be checked if it were.
+    fn covers(&self, path: &Path, configs: &mut Configs) -> Result<bool, Failure> {
+        let hidden = |part: &std::ffi::OsStr| part.to_string_lossy().starts_with('.');
+        let inside = |directory: &PathBuf| {
+            let below = path.strip_prefix(directory).ok();
+            below.is_some_and(|below| self.no_ignore || !below.iter().any(hidden))
+        };
+        let named = self.named.contains(path);
+        if !named && !self.walked.iter().any(inside) {
+            return Ok(false);
+        }
+        Ok((named && !self.force_exclude) || !configs.of(path)?.excludes(path))
+    }
+}
+
 /// What is to be read, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
@@ -142,14 +283,15 @@ type Contents = FxHashMap<PathBuf, Content>;
 
 /// Finds and reads everything that `args` name.
 pub fn load(shell: &mut Shell<'_>, args: &ProjectArgs, configs: &mut Configs) -> Result<Project, Failure> {
-    let mut plan = Plan::default();
+    let scope = Scope { no_ignore: args.no_ignore, force_exclude: args.force_exclude, ..Scope::default() };
+    let mut plan = Plan { scope, ..Plan::default() };
     plan.targets(shell, args, configs)?;
     plan.context(args, configs);
     let mut contents = plan.read();
     let include_dirs = plan.include_dirs(configs)?;
     plan.includes(&mut contents, &include_dirs);
     plan.forget_unrelated(&mut contents, &include_dirs);
-    plan.finish(shell, configs, contents)
+    plan.finish(shell, configs, contents, include_dirs)
 }
 
 #[derive(Default)]
@@ -157,8 +299,7 @@ struct Plan {
     files: BTreeMap<PathBuf, Role>,
     unreadable: Vec<(PathBuf, String)>,
     stdin: Option<(PathBuf, Vec<u8>)>,
-    /// Directories that were named.
-    walked: BTreeSet<PathBuf>,
+    scope: Scope,
     roots: BTreeSet<Root>,
     cut_off: bool,
     empty: Vec<PathBuf>,
@@ -204,7 +345,7 @@ impl Plan {
     fn directory(&mut self, root: &Path, args: &ProjectArgs, configs: &mut Configs) -> Result<(), Failure> {
         let (files, unreadable) = walk::directory(root, args.no_ignore, None);
         self.unreadable.extend(unreadable);
-        self.walked.insert(root.to_owned());
+        self.scope.walked.insert(root.to_owned());
         if files.is_empty() {
             self.empty.push(root.to_owned());
         }
@@ -218,6 +359,7 @@ impl Plan {
     }
 
     fn file(&mut self, file: PathBuf, args: &ProjectArgs, configs: &mut Configs) -> Result<(), Failure> {
+        self.scope.named.insert(file.clone());
         if !(args.force_exclude && configs.of(&file)?.excludes(&file)) {
             self.files.insert(file, Role::Checked);
         }
@@ -250,7 +392,7 @@ impl Plan {
                 Root::Tree(path) => (path, None),
                 Root::Directory(path) => (path, Some(1)),
             };
-            if path.ancestors().any(|above| self.walked.contains(above)) {
+            if path.ancestors().any(|above| self.scope.walked.contains(above)) {
                 continue;
             }
             for file in walk::directory(path, args.no_ignore, depth).0 {
@@ -331,8 +473,11 @@ impl Plan {
         shell: &Shell<'_>,
         configs: &mut Configs,
         mut contents: Contents,
+        include_dirs: Vec<PathBuf>,
     ) -> Result<Project, Failure> {
-        let mut project = Project { root: self.root(shell), cwd: shell.cwd.clone(), ..Project::default() };
+        let (root, cwd) = (self.root(shell), shell.cwd.clone());
+        let mut project =
+            Project { root, cwd, scope: self.scope.clone(), include_dirs, ..Project::default() };
         project.empty = self.empty.iter().map(|directory| shell.display(directory)).collect();
         for (path, reason) in self.unreadable {
             contents.insert(path, Content::Unreadable(reason));
@@ -340,11 +485,7 @@ impl Plan {
         let mut contents: Vec<(PathBuf, Content)> = contents.into_iter().collect();
         contents.sort_by(|a, b| a.0.cmp(&b.0));
         for (path, content) in contents {
-            let shown = match &self.stdin {
-                Some((name, _)) if *name == path && !path.exists() => path.file_name().map(PathBuf::from),
-                _ => None,
-            };
-            let shown = shown.unwrap_or_else(|| shell.display(&path));
+            let shown = shell.display(&path);
             match content {
                 Content::Irrelevant => {}
                 Content::Unreadable(reason) => {

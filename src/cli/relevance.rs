@@ -8,6 +8,9 @@
 //! users(F)   = files that call or launch what F defines: they include F, or see only a declaration of it
 //! needed     = checked and their includers, with users(…) of all of these, and all that these include or call
 //! ```
+//!
+//! Read backwards, the same relation says what a change can reach: the files for which a changed one is needed. All
+//! others have the same findings before and after it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,9 +37,21 @@ pub fn needed(files: &[Candidate<'_>], include_dirs: &[PathBuf]) -> Vec<bool> {
     if files.iter().filter(|file| !file.checked).count() <= SMALL {
         return vec![true; files.len()];
     }
-    let facts: Vec<Facts<'_>> = files.par_iter().map(|file| Facts::of(file.text)).collect();
-    let graph = Graph::new(files, &facts, include_dirs);
-    graph.needed(files)
+    let facts = facts(files);
+    Graph::new(files, &facts, include_dirs).needed(files)
+}
+
+/// For each file: can a difference in the `changed` ones matter to it?
+pub fn reached(files: &[Candidate<'_>], changed: &[bool], include_dirs: &[PathBuf]) -> Vec<bool> {
+    if files.len() <= SMALL {
+        return vec![true; files.len()];
+    }
+    let facts = facts(files);
+    Graph::new(files, &facts, include_dirs).reached(changed)
+}
+
+fn facts<'a>(files: &[Candidate<'a>]) -> Vec<Facts<'a>> {
+    files.par_iter().map(|file| Facts::of(file.text)).collect()
 }
 
 /// What a text says by its words.
@@ -259,6 +274,8 @@ struct Graph<'a> {
     /// Files that call it, or mention it where it is a kernel.
     users: FxHashMap<&'a str, Vec<usize>>,
     components: Vec<Vec<&'a std::ffi::OsStr>>,
+    /// Directories with a `main`.
+    programs: FxHashSet<Vec<&'a std::ffi::OsStr>>,
 }
 
 impl<'a> Graph<'a> {
@@ -271,7 +288,11 @@ impl<'a> Graph<'a> {
             definers: FxHashMap::default(),
             users: FxHashMap::default(),
             components,
+            programs: FxHashSet::default(),
         };
+        let mains = (0..files.len()).filter(|at| facts.get(*at).is_some_and(|facts| facts.program));
+        let mains: Vec<usize> = mains.collect();
+        graph.programs = mains.into_iter().map(|at| graph.directory(at).to_vec()).collect();
         graph.include(files, include_dirs);
         let mut kernels: FxHashSet<&str> = FxHashSet::default();
         for (at, file) in facts.iter().enumerate() {
@@ -368,6 +389,42 @@ impl<'a> Graph<'a> {
         needed
     }
 
+    /// `needed`, from its end to its start.
+    fn reached(&self, changed: &[bool]) -> Vec<bool> {
+        let files = || 0..self.facts.len();
+        let is = |set: &[bool], at: usize| set.get(at).copied().unwrap_or(false);
+        let with = |of: &(dyn Fn(usize) -> Vec<usize> + Sync)| -> Vec<Vec<usize>> {
+            let forward: Vec<Vec<usize>> = files().into_par_iter().map(of).collect();
+            let mut backward = vec![Vec::new(); forward.len()];
+            for (at, targets) in forward.iter().enumerate() {
+                for target in targets {
+                    if let Some(sources) = backward.get_mut(*target) {
+                        sources.push(at);
+                    }
+                }
+            }
+            backward
+        };
+        let mut reached = vec![false; self.facts.len()];
+        let mut mark = |at: usize| reached.get_mut(at).map(|slot| std::mem::replace(slot, true));
+        let (used_by, user_of) = (with(&|at| self.uses_of(at)), with(&|at| self.users_of(at)));
+        let step = |edges: &[Vec<usize>], at: usize| edges.get(at).cloned().unwrap_or_default();
+        let used = reach(files().filter(|at| is(changed, *at)), |at| step(&used_by, at));
+        let mut started = reach(used, |at| step(&user_of, at));
+        // A reset of the L2 cache, wherever it is, matters to all who make lines persist.
+        let persisting = |at: &usize| self.facts.get(*at).is_some_and(|facts| facts.persisting);
+        if started.iter().any(persisting) {
+            started.extend(files().filter(persisting));
+        }
+        for at in started {
+            mark(at);
+            self.closures.get(at).into_iter().flatten().for_each(|included| {
+                mark(*included);
+            });
+        }
+        reached
+    }
+
     /// Whether a file sees a declaration of a function, but not its body.
     fn only_declares(&self, file: usize, name: &str) -> bool {
         let closure = self.closures.get(file).map(Vec::as_slice).unwrap_or_default();
@@ -379,14 +436,32 @@ impl<'a> Graph<'a> {
 
     /// Where the body may be of a function that a file only declares.
     fn bodies(&self, file: usize, name: &str) -> Vec<usize> {
-        let definers = self.definers.get(name).filter(|_| self.only_declares(file, name));
-        let inside = |other: &usize| {
-            let program = self.facts.get(*other).is_some_and(|facts| facts.program);
-            !program || self.shared(file, *other) + 1 >= self.components.get(*other).map_or(0, Vec::len)
+        let Some(definers) = self.definers.get(name).filter(|_| self.only_declares(file, name)) else {
+            return Vec::new();
         };
-        let mut bodies = definers.map(|definers| self.nearest(file, definers.clone())).unwrap_or_default();
-        bodies.retain(inside);
+        // Others can hardly call into the file that has the `main`.
+        let inside = |other: usize| {
+            let program = self.facts.get(other).is_some_and(|facts| facts.program);
+            !program || self.shared(file, other) + 1 >= self.components.get(other).map_or(0, Vec::len)
+        };
+        let related = definers.iter().copied().filter(|other| self.related(file, *other));
+        let mut bodies = self.nearest(file, related.collect());
+        bodies.retain(|other| inside(*other));
         bodies
+    }
+
+    /// May the files be parts of one program? As the analysis has it: beside each other or one above the other;
+    /// cousins unless both directories have a `main`.
+    fn related(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (self.directory(a), self.directory(b));
+        let common = x.iter().zip(y).take_while(|(a, b)| a == b).count();
+        let is_program = |directory: &[&std::ffi::OsStr]| self.programs.contains(directory);
+        common == x.len().min(y.len())
+            || (common + 2 >= x.len().max(y.len()) && !(is_program(x) && is_program(y)))
+    }
+
+    fn directory(&self, file: usize) -> &[&'a std::ffi::OsStr] {
+        self.components.get(file).and_then(|path| path.split_last()).map_or(&[], |(_, directory)| directory)
     }
 
     /// Who may call or launch what a file defines.
@@ -486,6 +561,41 @@ mod tests {
             "d/device.cu",
         ];
         assert_eq!(found, expected);
+    }
+
+    /// What a change to one file reaches is what needs it.
+    #[test]
+    fn what_is_reached_is_what_needs_it() {
+        let files: Vec<(&str, &str)> = vec![
+            ("/p/a/k.cu", KERNEL),
+            ("/p/a/sizes.h", "#define N 4"),
+            ("/p/b/launch.cu", "__global__ void k(float *);\nvoid go(dim3 b) {\n k<<<1, b>>>(0); }"),
+            ("/p/c/main.cpp", "void go(dim3); int main() { go(32); }"),
+            ("/p/d/device.cu", "#include \"../a/sizes.h\"\n__device__ void f(float *p) {}"),
+            ("/p/e/set.cu", "void set() { attr.hitProp = cudaAccessPropertyPersisting; }"),
+            ("/p/f/reset.cpp", "Owner::~Owner() { cudaCtxResetPersistingL2Cache(); }"),
+            ("/p/g/lone.cu", "__global__ void lone() {}\nint main() { lone<<<1, 2>>>(); }"),
+        ];
+        let with = |checked: usize| -> Vec<Candidate<'_>> {
+            let candidate = |(at, (path, text)): (usize, &(&'static str, &'static str))| Candidate {
+                path: Path::new(*path),
+                text: text.as_bytes(),
+                checked: at == checked,
+            };
+            files.iter().enumerate().map(candidate).collect()
+        };
+        let all = with(files.len());
+        let facts = facts(&all);
+        let graph = Graph::new(&all, &facts, &[]);
+        let needed: Vec<Vec<bool>> = (0..files.len()).map(|at| graph.needed(&with(at))).collect();
+        for changed in 0..files.len() {
+            let flags: Vec<bool> = (0..files.len()).map(|at| at == changed).collect();
+            let expected: Vec<bool> = needed.iter().map(|needed| needed[changed]).collect();
+            assert_eq!(graph.reached(&flags), expected, "{}", files[changed].0);
+        }
+        // A constant reaches the kernel, its launcher's file sees it through the call, the lone program stays out.
+        assert_eq!(graph.reached(&[false, true, false, false, false, false, false, false])[..1], [true]);
+        assert!(!needed[7][..7].contains(&true) && needed[0][..5].iter().all(|needed| *needed));
     }
 
     #[test]

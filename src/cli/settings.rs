@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toml::Spanned;
+use toml::de::DeTable;
 
 use super::super::ir::facts::Confidence;
 use super::super::lint::check::{KernelInputs, KernelShape, Settings};
 use super::super::lint::config::{
-    ConfidenceName, ConfigError, Document, Extents, FILE_NAMES, FailOn, KernelEntry, LevelName, PersonaName,
-    VerifyKernel,
+    ConfidenceName, ConfigError, Document, Extents, FILE_NAMES, FailOn, KernelEntry, LevelName, PYPROJECT,
+    PersonaName, VerifyKernel, own_table,
 };
 use super::super::lint::finding::{Level, RuleInfo};
 use super::super::lint::selection::{self, Edition, Layer, Levels, Persona, Selector};
@@ -65,8 +66,8 @@ pub struct Config {
     pub min_confidence: Confidence,
     min_confidence_on_line: bool,
     pub fail_on: FailOn,
-    /// Absolute.
-    pub baseline: Option<PathBuf>,
+    /// Absolute; with the error where it is missing.
+    pub baseline: Option<(PathBuf, ConfigError)>,
     /// Absolute.
     pub include_dirs: Vec<PathBuf>,
     pub analysis: Rc<Settings>,
@@ -106,7 +107,7 @@ impl Configs {
         };
         for text in &project.config {
             if text.contains('=') {
-                configs.inline.push(Document::parse(Path::new("--config"), &shell.cwd, text)?);
+                configs.inline.push(inline(&shell.cwd, text)?);
             } else {
                 let path = shell.absolute(Path::new(text));
                 if !path.is_file() {
@@ -144,8 +145,7 @@ impl Configs {
         if let Some(known) = self.by_directory.get(directory) {
             return known.clone();
         }
-        let here = FILE_NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file());
-        let found = here.or_else(|| directory.parent().and_then(|parent| self.nearest(parent)));
+        let found = file_in(directory).or_else(|| directory.parent().and_then(|parent| self.nearest(parent)));
         self.by_directory.insert(directory.to_owned(), found.clone());
         found
     }
@@ -161,7 +161,7 @@ impl Configs {
             return known.clone();
         }
         let here = || Some(directory.to_owned());
-        let file = FILE_NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file());
+        let file = file_in(directory);
         let is_root = |file: &PathBuf| {
             // A file with errors is reported when a checked file needs it.
             let document = read_document(&self.cwd, file).ok();
@@ -236,6 +236,38 @@ impl Configs {
     }
 }
 
+/// Reads `--config 'KEY = VALUE'`; what concerns the finding of files has no place there.
+fn inline(cwd: &Path, text: &str) -> Result<Document, ConfigError> {
+    let document = Document::parse(Path::new("--config"), cwd, text)?;
+    let file_only = [
+        ("extend", document.config.extend.as_ref().map(Spanned::span)),
+        ("root", document.config.root.as_ref().map(Spanned::span)),
+    ];
+    for (key, span) in file_only {
+        if let Some(span) = span {
+            let help = "`--config FILE` takes a file for all files".to_owned();
+            let error = document.error(span, format!("`{key}` works in a file only"));
+            return Err(error.with_help(Some(help)));
+        }
+    }
+    Ok(document)
+}
+
+/// The configuration file in a directory: of our own, or one of Python's with a table for us.
+fn file_in(directory: &Path) -> Option<PathBuf> {
+    let own = FILE_NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file());
+    own.or_else(|| {
+        let file = directory.join(PYPROJECT);
+        let text = std::fs::read_to_string(&file).ok().filter(|text| text.contains("cudalint"))?;
+        // One that cannot be read is the business of others, unless the table is there for all to see.
+        let ours = match DeTable::parse(&text) {
+            Ok(root) => own_table(&file, root.get_ref()).is_some(),
+            Err(_) => text.contains("[tool.cudalint"),
+        };
+        ours.then_some(file)
+    })
+}
+
 /// Reads and parses one configuration file.
 pub fn read_document(cwd: &Path, file: &Path) -> Result<Document, Failure> {
     let name = file.strip_prefix(cwd).unwrap_or(file);
@@ -304,7 +336,10 @@ impl Config {
         set(&mut self.min_confidence, &own.min_confidence);
         set(&mut self.fail_on, &own.fail_on);
         if let Some(baseline) = &own.baseline {
-            self.baseline = Some(normalize(&document.directory.join(baseline.as_ref())));
+            let error = document.error(baseline.span(), format!("no such file: {}", baseline.as_ref()));
+            let help = "`cudalint baseline create` makes it".to_owned();
+            let file = normalize(&document.directory.join(baseline.as_ref()));
+            self.baseline = Some((file, error.with_help(Some(help))));
         }
         if let Some(exclude) = &own.exclude {
             self.excludes = vec![globs(document, exclude)?];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::super::ir::facts::KernelFact;
 use super::super::lint::check::{Analysis, KernelInputs, analyze};
-use super::super::lint::finding::Finding;
+use super::super::lint::finding::{Finding, Level};
 use super::super::report;
 use super::super::source::Sources;
 use super::super::verify::job::{Arg, Job, Run};
@@ -114,11 +114,11 @@ fn log(project: &Project, outcome: &Outcome, shell: &Shell<'_>) -> String {
         suppressed: &[],
         gaps: &outcome.gaps,
         rules: &outcome.rules,
-        precision: &[],
         working_dir: &shell.cwd,
         root: &project.root,
         summary: report::Summary::default(),
         category: None,
+        sarif_max_level: Level::Error,
     })
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::super::ir::facts::Confidence;
 use super::finding::Level;
@@ -15,6 +16,20 @@ use super::selection::{self, closest};
 
 /// The names a configuration file has, in order of preference.
 pub const FILE_NAMES: [&str; 2] = ["cudalint.toml", ".cudalint.toml"];
+
+/// May hold a configuration too, in its table `[tool.cudalint]`.
+pub const PYPROJECT: &str = "pyproject.toml";
+
+/// What of a `pyproject.toml` is ours.
+#[derive(Deserialize)]
+struct PyProject {
+    tool: Option<PyTool>,
+}
+
+#[derive(Deserialize)]
+struct PyTool {
+    cudalint: Option<ConfigFile>,
+}
 
 /// A configuration file of cudalint. Paths and globs are relative to the file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -319,7 +334,12 @@ pub struct Document {
 
 impl Document {
     pub fn parse(name: &Path, directory: &Path, text: &str) -> Result<Document, ConfigError> {
-        match toml::from_str::<ConfigFile>(text) {
+        let read = match is_pyproject(name) {
+            true => toml::from_str::<PyProject>(text)
+                .map(|file| file.tool.and_then(|tool| tool.cudalint).unwrap_or_default()),
+            false => toml::from_str::<ConfigFile>(text),
+        };
+        match read {
             Ok(config) => {
                 let (name, directory) = (name.to_owned(), directory.to_owned());
                 Ok(Document { name, directory, text: text.to_owned(), config })
@@ -345,6 +365,20 @@ impl Document {
     }
 }
 
+/// Whether a file is one of Python's, of which only a part is ours.
+pub fn is_pyproject(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == PYPROJECT)
+}
+
+/// The tables of a document that hold our keys: the whole, or `[tool.cudalint]` of a `pyproject.toml`.
+pub fn own_table<'a>(name: &Path, root: &'a DeTable<'a>) -> Option<&'a DeTable<'a>> {
+    let inside = |table: &'a DeTable<'a>, key: &str| match table.get(key)?.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    };
+    if is_pyproject(name) { inside(inside(root, "tool")?, "cudalint") } else { Some(root) }
+}
+
 /// Turns the parser's error into ours, with the key that was probably meant.
 fn explain(name: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
@@ -356,9 +390,13 @@ fn explain(name: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let message = match head {
         head if head.starts_with("unknown field") => format!("unknown key `{word}`"),
         head if head.starts_with("unknown variant") => format!("unknown value `{word}`"),
+        head if head.starts_with("wanted string") => format!("`{word}` is no word in quotes"),
         _ => original.lines().next().unwrap_or("not valid TOML").to_owned(),
     };
+    let is_list = original.ends_with("expected a sequence");
+    let known = if head.starts_with("unknown") { known } else { Vec::new() };
     let help = match closest(&word, known.iter().copied()) {
+        _ if is_list => Some(format!("write a list: `[\"{word}\"]`")),
         Some(meant) => Some(format!("did you mean `{meant}`?")),
         None if known.is_empty() => None,
         None => Some(format!("one of {}", known.join(", "))),

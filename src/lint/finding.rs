@@ -16,8 +16,48 @@ pub struct RuleInfo {
     pub default_level: Level,
     /// The version that added it.
     pub since: &'static str,
+    /// How often it was right where that was measured.
+    pub measured: Option<Measured>,
     /// The room's README.md: documentation, `explain` text, SARIF help.
     pub doc: &'static str,
+}
+
+/// Findings of a rule on lines of real programs that a device measured: how many were right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    pub right: u32,
+    pub found: u32,
+}
+
+impl Measured {
+    /// The share of right findings that holds with 95 % confidence: the lower end of Wilson's interval,
+    ///
+    /// ```text
+    /// (p + z²/2n − z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n),  p = right/found, n = found, z = 1.96
+    /// ```
+    ///
+    /// so that a few findings promise less than many: 30 of 31 are 96.8 %, and at least 83.8 %.
+    pub fn at_least(self) -> f64 {
+        let (n, z) = (f64::from(self.found), 1.96);
+        if self.found == 0 {
+            return 0.0;
+        }
+        let p = f64::from(self.right) / n;
+        let middle = p + z * z / (2.0 * n);
+        let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+        (middle - spread) / (1.0 + z * z / n)
+    }
+
+    /// In SARIF's words, which code scanning sorts and filters by. They have no official numbers: ours are nine of ten,
+    /// eight of ten, and more right than wrong.
+    pub fn precision(self) -> &'static str {
+        match self.at_least() {
+            share if share >= 0.9 => "very-high",
+            share if share >= 0.8 => "high",
+            share if share >= 0.5 => "medium",
+            _ => "low",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,4 +162,21 @@ pub struct Fix {
     pub applicability: Applicability,
     /// Non-overlapping; may touch several files. Empty for a display-only text.
     pub edits: Vec<Edit>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_findings_promise_less_than_many() {
+        let of = |right, found| Measured { right, found };
+        // 193 of 197: (0.97970 + 0.00975 − 1.96·√(0.000101 + 0.0000247)) / 1.0195 = 0.9675 / 1.0195.
+        assert!((of(193, 197).at_least() - 0.949).abs() < 5e-4);
+        // 30 of 31: (0.96774 + 0.06196 − 1.96·√(0.001007 + 0.000999)) / 1.1239 = 0.9419 / 1.1239.
+        assert!((of(30, 31).at_least() - 0.838).abs() < 5e-4);
+        assert_eq!((of(193, 197).precision(), of(30, 31).precision()), ("very-high", "high"));
+        // 3 of 4: (0.75 + 0.4802 − 1.96·√(0.04688 + 0.06003)) / 1.9604 = 0.5894 / 1.9604 = 0.301.
+        assert_eq!((of(3, 4).precision(), of(0, 0).precision()), ("low", "low"));
+    }
 }

@@ -145,6 +145,7 @@ mod tests {
         category: Category::Coalescing,
         default_level: Level::Warning,
         since: "0.1.0",
+        measured: None,
         doc: "",
     };
 

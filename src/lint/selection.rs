@@ -15,6 +15,7 @@ pub static UNUSED_ALLOW: RuleInfo = RuleInfo {
     category: super::finding::Category::Suppression,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: include_str!("unused_allow.md"),
 };
 
@@ -61,11 +62,17 @@ pub struct UnknownRule {
     pub suggestion: Option<String>,
 }
 
-/// The known word nearest to `word`, if it is near enough to be meant.
+/// The known word that was meant: the nearest, if it is near enough, or the only one that begins so.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let near = known.into_iter().map(|candidate| (distance(word, candidate), candidate));
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = known.iter().map(|candidate| (distance(word, candidate), *candidate));
     let (edits, best) = near.min_by_key(|(edits, candidate)| (*edits, *candidate))?;
-    (edits <= 1 + word.chars().count() / 4).then(|| best.to_owned())
+    if edits <= 1 + word.chars().count() / 4 {
+        return Some(best.to_owned());
+    }
+    let mut begun = known.iter().filter(|candidate| word.len() > 2 && candidate.starts_with(word));
+    let only = begun.next()?;
+    begun.next().is_none().then(|| (*only).to_owned())
 }
 
 /// Levenshtein distance with transpositions of neighbours (optimal string alignment).
@@ -200,7 +207,7 @@ mod tests {
     use super::*;
 
     const fn rule(name: &'static str, category: Category, level: Level, since: &'static str) -> RuleInfo {
-        RuleInfo { name, summary: "", category, default_level: level, since, doc: "" }
+        RuleInfo { name, summary: "", category, default_level: level, since, measured: None, doc: "" }
     }
 
     static BANK: RuleInfo = rule("bank-conflict", Category::Bank, Level::Warning, "0.1.0");
@@ -263,6 +270,8 @@ mod tests {
         let unknown = Selector::parse("bank-conflit", &RULES).unwrap_err();
         assert_eq!(unknown.suggestion.as_deref(), Some("bank-conflict"));
         assert_eq!(Selector::parse("nonsense", &RULES).unwrap_err().suggestion, None);
+        let begun = Selector::parse("uncoalesced", &RULES).unwrap_err();
+        assert_eq!(begun.suggestion.as_deref(), Some("uncoalesced-access"));
         assert_eq!(distance("abc", "acb"), 1);
     }
 }

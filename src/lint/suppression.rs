@@ -50,6 +50,13 @@ struct Word {
     used: bool,
 }
 
+/// A comment to us that says nothing we know.
+struct Mistake {
+    comment: Comment,
+    message: String,
+    help: String,
+}
+
 /// What the comments of a file made of its findings.
 #[derive(Debug, Default)]
 pub struct Applied {
@@ -72,11 +79,12 @@ pub fn apply(
 ) -> Applied {
     let source = sources.get(file);
     let mut applied = Applied::default();
-    if memchr::memmem::find(source.text.as_bytes(), b"cudalint").is_none() {
+    let named = |name: &str| memchr::memmem::find(source.text.as_bytes(), name.as_bytes()).is_some();
+    if !["cudalint", "CUDALINT", "Cudalint"].into_iter().any(named) {
         applied.kept = findings;
         return applied;
     }
-    let mut allows = parse(source, rules);
+    let (mut allows, mistakes) = parse(source, rules);
     for finding in findings {
         match silence(&mut allows, source, &finding) {
             Some(reason) => applied.suppressed.push((finding, reason)),
@@ -90,6 +98,7 @@ pub fn apply(
         let unused =
             allows.iter().filter(understood).filter_map(|allow| unused(source, file, allow, rules, ran));
         applied.unused = unused.collect();
+        applied.unused.extend(mistakes.into_iter().map(|mistake| mistaken(source, file, mistake)));
     }
     applied
 }
@@ -137,16 +146,25 @@ impl Word {
     }
 }
 
-/// All directives of a file, in order, blocks paired.
-fn parse(source: &SourceFile, rules: &[&'static RuleInfo]) -> Vec<Allow> {
+/// All directives of a file, in order, blocks paired; and what was meant as one.
+fn parse(source: &SourceFile, rules: &[&'static RuleInfo]) -> (Vec<Allow>, Vec<Mistake>) {
     let text = source.text.as_str();
     let comments = comments(text);
     let lines = Lines { source, comments: &comments };
     let mut allows: Vec<Allow> = Vec::new();
+    let mut mistakes: Vec<Mistake> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let last_line = source.line(text.len() as u32);
     for comment in &comments {
-        let Some(directive) = directive(text, comment) else { continue };
+        let Some(directive) = directive(text, comment) else {
+            mistakes.extend(unknown_verb(text, comment));
+            continue;
+        };
+        if directive.list.is_empty() && directive.verb != Verb::End {
+            let (message, help) = ("this comment names no rule", "write `allow(rule)`, or `allow(all)`");
+            mistakes.push(Mistake { comment: comment.clone(), message: message.into(), help: help.into() });
+            continue;
+        }
         let line = source.line(comment.range.start as u32);
         let (first_line, last_line) = match directive.verb {
             Verb::Line => (line, line),
@@ -156,7 +174,11 @@ fn parse(source: &SourceFile, rules: &[&'static RuleInfo]) -> Vec<Allow> {
             Verb::Begin => (line, last_line),
             Verb::File => (1, last_line),
             Verb::End => {
-                close(&mut allows, &mut open, &directive, comment, line);
+                if !close(&mut allows, &mut open, &directive, comment, line) {
+                    let message = "no open block with these words stands before this end".to_owned();
+                    let help = "write the words of its `allow-begin`, or none".to_owned();
+                    mistakes.push(Mistake { comment: comment.clone(), message, help });
+                }
                 continue;
             }
         };
@@ -173,19 +195,18 @@ fn parse(source: &SourceFile, rules: &[&'static RuleInfo]) -> Vec<Allow> {
             alone: directive.alone,
         });
     }
-    allows.retain(|allow| !allow.words.is_empty());
-    allows
+    (allows, mistakes)
 }
 
-/// Ends the innermost open block with the same words.
-fn close(allows: &mut [Allow], open: &mut Vec<usize>, end: &Directive, comment: &Comment, line: u32) {
+/// Ends the innermost open block with the same words; `false` where there is none.
+fn close(allows: &mut [Allow], open: &mut Vec<usize>, end: &Directive, comment: &Comment, line: u32) -> bool {
     let names = |at: &usize| {
         let words = allows.get(*at).map(|allow| allow.words.iter().map(|word| word.text.as_str()));
         words.is_some_and(|words| {
             end.list.is_empty() || words.eq(end.list.iter().map(|(word, _)| word.as_str()))
         })
     };
-    let Some(found) = open.iter().rposition(names) else { return };
+    let Some(found) = open.iter().rposition(names) else { return false };
     let at = open.remove(found);
     if let Some(allow) = allows.get_mut(at) {
         allow.last_line = line;
@@ -193,6 +214,7 @@ fn close(allows: &mut [Allow], open: &mut Vec<usize>, end: &Directive, comment: 
         allow.alone &= end.alone;
         allow.comments.push(comment.clone());
     }
+    true
 }
 
 struct Lines<'a> {
@@ -312,23 +334,58 @@ fn directive(text: &str, comment: &Comment) -> Option<Directive> {
 
 /// `cudalint: allow(a, b) reason`, at the start of the comment or after another `//` in it.
 fn own_directive(inside: &str, offset: usize) -> Option<Directive> {
-    let at = inside.find("cudalint:")?;
-    let before = inside.get(..at)?.trim_end();
-    if !before.is_empty() && !before.ends_with("//") {
-        return None;
-    }
-    let rest = inside.get(at + "cudalint:".len()..)?;
-    let verb_at = inside.len() - rest.trim_start().len();
-    let rest = rest.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
-    let (written, after) = rest.split_at_checked(end)?;
+    let Addressed { before, written, verb_at, after } = addressed(inside)?;
     let verb = VERBS.iter().find(|(name, _)| *name == written);
     let meant =
         || VERBS.iter().find(|(name, _)| closest(written, [*name]).is_some() && written.starts_with('a'));
     let (_, verb) = verb.or_else(meant)?;
-    let (list, rest) = word_list(after, offset + verb_at + end, "");
+    let (list, rest) = word_list(after, offset + verb_at + written.len(), "");
     let reason = rest.trim().trim_start_matches([':', '-']).trim().to_owned();
     Some(Directive { verb: *verb, list, reason, alone: before.is_empty() })
+}
+
+/// The parts of a comment to us.
+struct Addressed<'a> {
+    before: &'a str,
+    /// The first word after `cudalint:`, and its place.
+    written: &'a str,
+    verb_at: usize,
+    after: &'a str,
+}
+
+fn addressed(inside: &str) -> Option<Addressed<'_>> {
+    const NAME: &str = "cudalint:";
+    let at = inside.as_bytes().windows(NAME.len()).position(|w| w.eq_ignore_ascii_case(NAME.as_bytes()))?;
+    let before = inside.get(..at)?.trim_end();
+    if !before.is_empty() && !before.ends_with("//") {
+        return None;
+    }
+    let rest = inside.get(at + NAME.len()..)?;
+    let verb_at = inside.len() - rest.trim_start().len();
+    let rest = rest.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
+    let (written, after) = rest.split_at_checked(end)?;
+    Some(Addressed { before, written, verb_at, after })
+}
+
+/// A comment that starts with our name and goes on with no word of ours.
+fn unknown_verb(text: &str, comment: &Comment) -> Option<Mistake> {
+    let Addressed { written, .. } = addressed(text.get(comment.body(text))?)?;
+    // `launch` is read with the kernel it stands at.
+    if written == "launch" {
+        return None;
+    }
+    let known = || VERBS.iter().map(|(name, _)| *name).chain(["launch"]);
+    let lower = written.to_ascii_lowercase();
+    // `begin-allow` for `allow-begin`.
+    let turned = lower.split_once('-').map(|(a, b)| format!("{b}-{a}"));
+    let meant = [Some(lower.as_str()), turned.as_deref()];
+    let meant = meant.into_iter().flatten().find_map(|word| closest(word, known()));
+    let help = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("one of {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    Some(Mistake { comment: comment.clone(), message: format!("unknown comment word `{written}`"), help })
 }
 
 /// `NOLINT(cudalint-a, other-check)`, anywhere in the comment; other tools' words are left alone.
@@ -338,10 +395,9 @@ fn nolint_directive(inside: &str, offset: usize) -> Option<Directive> {
     let (name, verb) = NOLINT.iter().find(|(name, _)| rest.starts_with(&format!("{name}(")))?;
     let (list, after) = word_list(rest.get(name.len()..)?, offset + at + name.len(), "cudalint-");
     let written = rest.get(name.len()..)?.split(')').next()?.split(',').count();
-    let ours = !list.is_empty() || *verb == Verb::End;
     let alone = inside.get(..at)?.trim().is_empty() && written == list.len();
     let reason = after.trim().trim_start_matches([':', '-']).trim().to_owned();
-    ours.then_some(Directive { verb: *verb, list, reason, alone })
+    (!list.is_empty()).then_some(Directive { verb: *verb, list, reason, alone })
 }
 
 /// Words in parentheses that carry a prefix, without it, each with its place; and what follows.
@@ -412,6 +468,24 @@ fn unused(
     })
 }
 
+fn mistaken(source: &SourceFile, file: FileId, mistake: Mistake) -> Finding {
+    let Mistake { comment, message, help } = mistake;
+    Finding {
+        rule: &UNUSED_ALLOW,
+        level: UNUSED_ALLOW.default_level,
+        span: Span::new(file, comment.range.start, comment.range.end),
+        label: "silences nothing".to_owned(),
+        message,
+        notes: Vec::new(),
+        help: Some(help),
+        trail: Vec::new(),
+        kernel: String::new(),
+        access_text: source.text.get(comment.range.clone()).unwrap_or_default().to_owned(),
+        numbers: Numbers::default(),
+        fix: None,
+    }
+}
+
 /// Edits that remove the idle words, and the whole comment where nothing else is in it.
 fn removal(source: &SourceFile, file: FileId, allow: &Allow, idle: &[&Word]) -> Vec<Edit> {
     if idle.is_empty() || source.lossy {
@@ -459,9 +533,13 @@ fn insertion(source: &SourceFile, file: FileId, line: u32, rules: &str, reason: 
         let replacement = format!(" /* cudalint: allow({rules}){reason} */");
         return Edit { span: Span::new(file, at, at), replacement };
     }
+    // A byte order mark stays first.
+    let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let text = text.get(mark..).unwrap_or_default();
     let indent = text.get(..text.len() - text.trim_start().len()).unwrap_or_default();
     let replacement = format!("{indent}// cudalint: allow({rules}){reason}\n");
-    Edit { span: Span::new(file, range.start, range.start), replacement }
+    let at = range.start + mark;
+    Edit { span: Span::new(file, at, at), replacement }
 }
 
 #[cfg(test)]

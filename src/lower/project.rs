@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::macros::MacroDef;
 use crate::ir::ast::{Alias, EnumDef, FunctionDef, Name, StructDef, Unit, VarDecl};
 use crate::source::include::{IncludeResolver, normalize};
-use crate::source::{FileId, Sources};
+use crate::source::{FileId, Sources, Span};
 
 /// What one file contributes: its syntax, its macros and the includes it asks for.
 #[derive(Default)]
@@ -178,6 +178,32 @@ impl Project {
             entries.iter().filter(bodied).filter(|entry| self.related(tu.root, entry.file)).collect();
         let best = others.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
         others.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).collect()
+    }
+
+    /// The declarations without a body of the function whose name is defined at a place: in what its file includes, and
+    /// wherever a call would mean it.
+    pub fn declarations(&self, defined: Span) -> Vec<&Entry<Arc<FunctionDef>>> {
+        let unit = self.files.get(defined.file.0 as usize).map(|file| &file.unit);
+        let mut functions = unit.into_iter().flat_map(|unit| &unit.functions);
+        let Some(definition) = functions.find(|function| function.name_span == defined) else {
+            return Vec::new();
+        };
+        let is_same = |other: &FunctionDef| {
+            let shape = |function: &FunctionDef| (function.params.len(), function.template.len());
+            other.body.is_none()
+                && shape(other) == shape(definition)
+                && (&other.scope, &other.class) == (&definition.scope, &definition.class)
+                && other.params.iter().zip(&definition.params).all(|(a, b)| a.ty == b.ty)
+        };
+        let means_it = |file: FileId| {
+            let found = self.functions(&self.unit_of(file, true), definition.name);
+            found.iter().any(|entry| entry.item.name_span == defined)
+        };
+        let entries = self.functions.get(&definition.name).into_iter().flatten();
+        entries
+            .filter(|entry| is_same(&entry.item))
+            .filter(|entry| self.closure(defined.file).contains(&entry.file) || means_it(entry.file))
+            .collect()
     }
 
     /// Is the name declared as a kernel anywhere in the unit or defined as one that the unit can reach?

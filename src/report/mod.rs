@@ -34,6 +34,8 @@ pub mod github;
 
 pub mod gitlab;
 
+mod xml;
+
 pub mod junit;
 
 pub mod checkstyle;
@@ -54,8 +56,6 @@ pub struct Report<'a> {
     pub gaps: &'a [Gap],
     /// The rules that ran, in any order.
     pub rules: &'a [&'static RuleInfo],
-    /// Measured share of true findings per rule, in SARIF's words: `very-high`, `high`, `medium`, `low`.
-    pub precision: &'a [(&'a str, &'a str)],
     /// The directory that relative source paths start from; absolute.
     pub working_dir: &'a Path,
     /// The repository (or project) root, absolute: machine formats name files relative to it.
@@ -63,6 +63,8 @@ pub struct Report<'a> {
     pub summary: Summary,
     /// SARIF category: what tells this run from others of the same tool on one commit. `None`: `cudalint`.
     pub category: Option<&'a str>,
+    /// No result is above this level in SARIF: code scanning fails its own check for an error.
+    pub sarif_max_level: Level,
 }
 
 /// What a run covered.

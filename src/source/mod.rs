@@ -51,7 +51,7 @@ pub struct Position {
 }
 
 /// One file's original text with its line index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SourceFile {
     /// The path as reports print it: relative to the working directory where possible, `/` as separator.
     pub path: PathBuf,

@@ -7,6 +7,7 @@ static BANK: RuleInfo = RuleInfo {
     category: Category::Bank,
     default_level: Level::Warning,
     since: "0.1.0",
+    measured: None,
     doc: "",
 };
 static RULES: [&RuleInfo; 2] = [&BANK, &UNUSED_ALLOW];
@@ -118,5 +119,43 @@ fn inserted_comments_silence_what_they_were_made_for() {
     assert_eq!(
         added("#define M(a) \\\n  @; \\\n  b\n"),
         "#define M(a) \\\n  @; /* cudalint: allow(bank-conflict) later */ \\\n  b\n"
+    );
+}
+
+#[test]
+fn what_was_meant_as_a_comment_to_us_is_told() {
+    let said = |text: &str| applied(text).2;
+    let help = |text: &str| run(text).1.unused.into_iter().filter_map(|f| f.help).collect::<Vec<_>>();
+    assert_eq!(said("@; // cudalint: allow"), ["this comment names no rule"]);
+    assert_eq!(said("@; // cudalint: allow()"), ["this comment names no rule"]);
+    assert_eq!(help("// cudalint: begin-allow(all)\n@;"), ["did you mean `allow-begin`?"]);
+    assert_eq!(help("@; // CUDALINT: ALLOW(all)"), ["did you mean `allow`?"]);
+    assert_eq!(
+        help("@; // cudalint: ignore(all)"),
+        ["one of allow-begin, allow-end, allow-file, allow, launch"]
+    );
+    assert_eq!(
+        said("@;\n// cudalint: allow-end(all)\n"),
+        ["no open block with these words stands before this end"]
+    );
+    assert_eq!(
+        said("// cudalint: launch(block = 32)\n// see cudalint: the tool\n// a cudalint run\n"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn blocks_of_other_tools_are_left_alone() {
+    let text = "// cudalint: allow-begin(all)\n@;\n// NOLINTEND(bugprone-x)\n@;\n// cudalint: allow-end\n";
+    assert_eq!(applied(text), (vec![], vec![String::new(); 2], vec![]));
+}
+
+#[test]
+fn a_byte_order_mark_stays_first() {
+    let (sources, found) = run("\u{feff}@;\n");
+    let edits = insertions(&sources, &found.kept, "");
+    assert_eq!(
+        (edits[0].span.start, edits[0].replacement.as_str()),
+        (3, "// cudalint: allow(bank-conflict)\n")
     );
 }

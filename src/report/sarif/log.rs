@@ -15,7 +15,7 @@ pub(in super::super) struct Log<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in super::super) struct Run<'a> {
-    pub tool: Tool<'a>,
+    pub tool: Tool,
     pub invocations: Vec<Invocation>,
     pub original_uri_base_ids: BaseIds,
     pub automation_details: Automation,
@@ -24,24 +24,24 @@ pub(in super::super) struct Run<'a> {
 }
 
 #[derive(Serialize)]
-pub(in super::super) struct Tool<'a> {
-    pub driver: Driver<'a>,
+pub(in super::super) struct Tool {
+    pub driver: Driver,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in super::super) struct Driver<'a> {
+pub(in super::super) struct Driver {
     pub name: &'static str,
     pub version: &'static str,
     pub semantic_version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub information_uri: Option<&'static str>,
-    pub rules: Vec<Descriptor<'a>>,
+    pub rules: Vec<Descriptor>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in super::super) struct Descriptor<'a> {
+pub(in super::super) struct Descriptor {
     pub id: &'static str,
     pub name: String,
     pub short_description: Text,
@@ -50,7 +50,7 @@ pub(in super::super) struct Descriptor<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help_uri: Option<String>,
     pub default_configuration: Configuration,
-    pub properties: RuleProperties<'a>,
+    pub properties: RuleProperties,
 }
 
 #[derive(Serialize)]
@@ -65,10 +65,10 @@ pub(in super::super) struct Configuration {
 }
 
 #[derive(Serialize)]
-pub(in super::super) struct RuleProperties<'a> {
+pub(in super::super) struct RuleProperties {
     pub tags: [String; 3],
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<&'a str>,
+    pub precision: Option<&'static str>,
     #[serde(rename = "problem.severity")]
     pub severity: &'static str,
 }

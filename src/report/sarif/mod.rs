@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::super::ir::ast::Gap;
-use super::super::lint::finding::{Applicability, Finding, Fix, Level, RuleInfo};
+use super::super::lint::finding::{Applicability, Finding, Fix, Level, Measured, RuleInfo};
 use super::super::lint::fingerprint::fingerprints;
 use super::super::source::{Edit, FileId, Span};
 use super::json::pretty;
@@ -36,7 +36,7 @@ pub fn render(report: &Report<'_>) -> String {
     rules.sort_by_key(|rule| rule.name);
     rules.dedup_by_key(|rule| rule.name);
     let run = Run {
-        tool: Tool { driver: driver(report, &rules) },
+        tool: Tool { driver: driver(&rules) },
         invocations: vec![Invocation { execution_successful: true, notifications: notifications(report) }],
         original_uri_base_ids: BaseIds {
             source_root: BaseId { description: Text::new("The root of the repository or project.") },
@@ -50,25 +50,23 @@ pub fn render(report: &Report<'_>) -> String {
     pretty(&Log { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
 }
 
-fn driver<'a>(report: &Report<'a>, rules: &[&'static RuleInfo]) -> Driver<'a> {
+fn driver(rules: &[&'static RuleInfo]) -> Driver {
     let repository = env!("CARGO_PKG_REPOSITORY");
     Driver {
         name: "cudalint",
         version: env!("CARGO_PKG_VERSION"),
         semantic_version: env!("CARGO_PKG_VERSION"),
         information_uri: (!repository.is_empty()).then_some(repository),
-        rules: rules.iter().map(|rule| descriptor(report, rule)).collect(),
+        rules: rules.iter().map(|rule| descriptor(rule)).collect(),
     }
 }
 
-fn descriptor<'a>(report: &Report<'a>, rule: &'static RuleInfo) -> Descriptor<'a> {
+fn descriptor(rule: &'static RuleInfo) -> Descriptor {
     let (level, severity) = match rule.default_level {
         Level::Error => ("error", "error"),
         Level::Warning => ("warning", "warning"),
         Level::Note | Level::Off => ("note", "recommendation"),
     };
-    let precision =
-        report.precision.iter().find(|(name, _)| *name == rule.name).map(|&(_, precision)| precision);
     let help = if rule.doc.is_empty() { rule.summary } else { rule.doc };
     Descriptor {
         id: rule.name,
@@ -80,7 +78,7 @@ fn descriptor<'a>(report: &Report<'a>, rule: &'static RuleInfo) -> Descriptor<'a
         default_configuration: Configuration { level },
         properties: RuleProperties {
             tags: ["cuda".to_owned(), "performance".to_owned(), rule.category.to_string()],
-            precision,
+            precision: rule.measured.map(Measured::precision),
             severity,
         },
     }
@@ -189,7 +187,7 @@ fn result<'a>(
     SarifResult {
         rule_id: finding.rule.name,
         rule_index: rules.iter().position(|rule| rule.name == finding.rule.name),
-        level: match finding.level {
+        level: match finding.level.min(report.sarif_max_level) {
             Level::Error => "error",
             Level::Warning => "warning",
             Level::Note | Level::Off => "note",

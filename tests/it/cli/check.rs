@@ -144,3 +144,18 @@ fn files_are_listed_and_an_empty_directory_is_named() {
     let ran = world.run(&["none"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, "warning: none: no CUDA files here\n"));
 }
+
+#[test]
+fn some_warnings_may_be_put_up_with() {
+    let world = World::new(&[("a.cu", "STRIDED;\nCONFLICT;\n")]);
+    let code = |args: &[&str]| world.run(&[&["a.cu"], args].concat()).code;
+    assert_eq!((code(&["--max-warnings=1"]), code(&["--max-warnings=2"])), (1, 0));
+    assert_eq!(code(&["--max-warnings=9", "--config", "rules.bank-conflict = \"error\""]), 1);
+}
+
+#[test]
+fn standard_input_has_the_name_it_was_given() {
+    let world = World::new(&[]);
+    let ran = world.run_in("", "STRIDED;\n", &[CONCISE, "--stdin-filename=src/new.cu", "-"]);
+    assert_eq!(ran.found(), ["src/new.cu:1 uncoalesced-access"]);
+}

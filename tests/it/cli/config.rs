@@ -148,3 +148,53 @@ fn the_schema_file_is_current() {
     }
     assert!(std::fs::read_to_string(path).unwrap() == schema, "run with BLESS=1");
 }
+
+#[test]
+fn pyproject_has_a_table_for_us() {
+    let world = World::new(&[
+        ("a.cu", "STRIDED;\n"),
+        ("sub/a.cu", "STRIDED;\n"),
+        ("pyproject.toml", "[project]\nname = \"x\"\n\n[tool.cudalint]\nignore = [\"all\"]\n"),
+        ("sub/pyproject.toml", "[project]\nname = \"cudalint\"\n"),
+    ]);
+    assert_eq!(world.run(&["."]).code, 0);
+    let shown = world.run(&["config", "show", "sub/a.cu"]);
+    assert!(shown.out.contains("ignore = [\"all\"]            # pyproject.toml:5"), "{}", shown.out);
+    world.write("pyproject.toml", "[project]\nname = 1\n[tool.cudalint]\nignroe = []\n");
+    let ran = world.run(&["."]);
+    assert_eq!(ran.code, 2);
+    let expected = "error: unknown key `ignroe`\n --> pyproject.toml:4:1\n";
+    assert!(ran.err.starts_with(expected) && ran.err.contains("did you mean `ignore`?"), "{}", ran.err);
+    // Our own file goes first, and what is broken is not ours.
+    world.write("cudalint.toml", "");
+    assert_eq!(world.run(&["a.cu", "--exit-zero"]).code, 0);
+    world.write("sub/pyproject.toml", "# cudalint\n= broken");
+    assert_eq!(world.run(&["sub/a.cu", "--exit-zero"]).code, 0);
+}
+
+#[test]
+fn errors_say_what_to_write() {
+    let world = World::new(&[("a.cu", "STRIDED;\n")]);
+    let said = |text: &str| {
+        world.write("cudalint.toml", text);
+        let ran = world.run(&["a.cu"]);
+        assert_eq!(ran.code, 2, "{text}");
+        ran.err
+    };
+    assert!(said("select = \"all\"\n").contains("= help: write a list: `[\"all\"]`"));
+    assert!(said("fail-on = 3\n").contains("`3` is no word in quotes"));
+    let missing = said("baseline = \"none.json\"\n");
+    assert!(missing.contains("--> cudalint.toml:1:12") && missing.contains("baseline create"), "{missing}");
+    assert!(!said("select = [\"all\"\n").contains("did you mean"));
+    world.write("cudalint.toml", "");
+    let ran = world.run(&["a.cu", "--config", "extend = \"other.toml\""]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("`extend` works in a file only"), "{}", ran.err);
+}
+
+#[test]
+fn show_says_what_is_excluded() {
+    let world = World::new(&[("a/x.cu", ""), ("b.cu", ""), ("cudalint.toml", "exclude = [\"a/\"]\n")]);
+    assert!(world.run(&["config", "show", "a/x.cu"]).out.contains("\n# excluded:"));
+    assert!(!world.run(&["config", "show", "b.cu"]).out.contains("excluded"));
+}

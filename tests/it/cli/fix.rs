@@ -1,5 +1,8 @@
 //! `--fix` and its kin.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use super::World;
 
 #[test]
@@ -73,4 +76,60 @@ fn links_and_permissions_are_kept() {
     assert!(std::fs::symlink_metadata(world.dir.path().join("link.cu")).unwrap().is_symlink());
     assert_eq!(world.read("real/k.cu"), "RESTRICT;\n");
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+/// Every kernel that documents a rule or is a fixture: after its fixes nothing new is found, nothing is understood less,
+/// and there is nothing left to fix.
+#[test]
+fn fixes_of_every_room_hold() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut texts: Vec<(String, String)> = Vec::new();
+    let mut directories = vec![root.join("fixtures/kernels"), root.join("rules")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let text = || std::fs::read_to_string(&path).unwrap();
+            let name = path.display().to_string();
+            match path.extension().and_then(|extension| extension.to_str()) {
+                None if path.is_dir() => directories.push(path),
+                Some("cu") => texts.push((name, text())),
+                Some("md") => {
+                    let fences = text();
+                    let fences =
+                        fences.split("```cuda\n").skip(1).filter_map(|rest| rest.split("```").next());
+                    texts.extend(
+                        fences.zip(1..).map(|(fence, at)| (format!("{name}, {at}"), fence.to_owned())),
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut fixed: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, text) in &texts {
+        let world = World::new(&[("k.cu", text)]);
+        let before = said(&world);
+        world.run_real(&["--unsafe-fixes", "--fix-only", "--quiet", "k.cu"]);
+        let after = said(&world);
+        let new = after.iter().find(|(what, count)| before.get(*what).is_none_or(|old| old < count));
+        assert_eq!(new, None, "{name}");
+        let again = world.run_real(&["--unsafe-fixes", "--diff", "k.cu"]);
+        assert_eq!((again.code, again.out.as_str()), (0, ""), "{name}");
+        for rule in ["bank-conflict", "missing-restrict"] {
+            let count = |said: &BTreeMap<String, usize>| said.get(rule).copied().unwrap_or(0);
+            *fixed.entry(rule).or_default() += count(&before) - count(&after);
+        }
+    }
+    assert!(fixed.values().all(|count| *count > 0), "{fixed:?}");
+}
+
+/// How often each rule was found, and how many places were not understood.
+fn said(world: &World) -> BTreeMap<String, usize> {
+    let ran = world.run_real(&["--output-format=json", "k.cu"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let mut said = BTreeMap::from([("gaps".to_owned(), report["gaps"].as_array().unwrap().len())]);
+    for finding in report["findings"].as_array().unwrap() {
+        *said.entry(finding["rule"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    said
 }

@@ -144,3 +144,89 @@ fn a_shallow_clone_is_named() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("this is a shallow clone") && ran.err.contains("fetch-depth: 0"), "{}", ran.err);
 }
+
+/// A repository with more programs than are read whole, each with an old finding.
+fn large() -> World {
+    let world = World::new(&[]);
+    for at in 0..80 {
+        let text = "__global__ void k(float *out) { out[threadIdx.x * 32] = 0; }\nint main() { k<<<1, 256>>>(0); }\n";
+        world.write(&format!("other{at}/main.cu"), text);
+    }
+    world.git(&["init", "-q"]);
+    world
+}
+
+/// A kernel that strides as `sizes.h` says, launched elsewhere.
+const SIZED: &str =
+    "#include \"sizes.h\"\n__global__ void sized(float *out) {\n  out[threadIdx.x * STRIDE] = 0;\n}\n";
+const LAUNCH: &str = "__global__ void sized(float *out);\nvoid go() { sized<<<1, 256>>>(0); }\n";
+
+#[test]
+fn a_change_reaches_files_that_were_not_changed() {
+    let world = large();
+    world.write("a/k.cu", SIZED);
+    world.write("a/launch.cu", LAUNCH);
+    world.write("a/sizes.h", "#define STRIDE 1\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "old"]);
+    assert_eq!(world.run_real(&["--staged", "--show-files"]).out, "");
+    // 32 lanes, 4 B each, 4·32 B apart: 32 sectors where 4 would do.
+    world.write("a/sizes.h", "#define STRIDE 32\n");
+    world.git(&["add", "."]);
+    for since in [&["--staged"][..], &["--new-from=HEAD"]] {
+        let ran = world.run_real(&[&[CONCISE], since].concat());
+        assert_eq!(ran.found(), ["a/k.cu:3 uncoalesced-access"], "{since:?}: {}", ran.err);
+    }
+    // None of the other programs is looked at.
+    let files = "a/k.cu\na/launch.cu\na/sizes.h\n";
+    assert_eq!(world.run_real(&["--staged", "--show-files"]).out, files);
+    world.write("a/sizes.h", "#define STRIDE 1\n");
+    world.git(&["add", "."]);
+    // The launch decides, too: 8 lanes of a row are 32 B, one sector; 256 rows of one lane are not.
+    world.write(
+        "a/k.cu",
+        "__global__ void sized(float *out) {\n  out[threadIdx.y + 64 * threadIdx.x] = 0;\n}\n",
+    );
+    world.write("a/launch.cu", LAUNCH.replace("256", "dim3(1, 256)"));
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "rows"]);
+    world.write("a/launch.cu", LAUNCH);
+    world.git(&["add", "."]);
+    assert_eq!(world.run_real(&[CONCISE, "--staged"]).found(), ["a/k.cu:2 uncoalesced-access"]);
+    assert_eq!(world.run_real(&["--staged", "--show-files"]).out, "a/k.cu\na/launch.cu\n");
+}
+
+#[test]
+fn old_findings_stay_old_where_a_header_of_constants_goes() {
+    let world =
+        World::new(&[("a/k.cu", SIZED), ("a/launch.cu", LAUNCH), ("a/sizes.h", "#define STRIDE 32\n")]);
+    world.git(&["init", "-q"]);
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "old"]);
+    std::fs::remove_file(world.dir.path().join("a/sizes.h")).unwrap();
+    world.write("a/k.cu", SIZED.replace("#include \"sizes.h\"", "#define STRIDE 32"));
+    world.git(&["add", "."]);
+    assert_eq!(world.run_real(&["a/k.cu", "--no-baseline"]).code, 1);
+    let ran = world.run_real(&[CONCISE, "--staged"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+}
+
+#[test]
+fn only_what_was_asked_for_is_checked_in_another_version() {
+    let world = large();
+    world.write("cudalint.toml", "exclude = [\"third_party/\"]\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "old"]);
+    for path in ["src/a.cu", "third_party/b.cu", ".hidden/c.cu", "elsewhere/d.cu"] {
+        world.write(path, kernel("s", "STRIDED;"));
+    }
+    world.git(&["add", "."]);
+    // Staged and no longer on disk: the walk does not meet them.
+    for directory in ["third_party", ".hidden", "elsewhere", "src"] {
+        std::fs::remove_dir_all(world.dir.path().join(directory)).unwrap();
+    }
+    let all = ["elsewhere/d.cu:2 uncoalesced-access", "src/a.cu:2 uncoalesced-access"];
+    assert_eq!(world.run(&[CONCISE, "--staged"]).found(), all);
+    std::fs::create_dir(world.dir.path().join("src")).unwrap();
+    assert_eq!(world.run(&[CONCISE, "--staged", "src"]).found(), all[1..]);
+}

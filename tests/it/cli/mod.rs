@@ -40,6 +40,7 @@ const fn info(name: &'static str, category: Category, default_level: Level) -> R
         category,
         default_level,
         since: "0.1.0",
+        measured: None,
         doc: "# made up\n\nWords.\n",
     }
 }
@@ -157,6 +158,15 @@ impl World {
     }
 
     pub fn run_in(&self, directory: &str, stdin: &str, args: &[&str]) -> Ran {
+        self.run_with(&Engine { rules: &ALL, check, inspect: |_| Vec::new() }, directory, stdin, args)
+    }
+
+    /// With the real rules.
+    pub fn run_real(&self, args: &[&str]) -> Ran {
+        self.run_with(&Engine::real(), "", "", args)
+    }
+
+    fn run_with(&self, engine: &Engine, directory: &str, stdin: &str, args: &[&str]) -> Ran {
         let cwd = self.dir.path().join(directory).canonicalize().unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut shell = Shell {
@@ -168,9 +178,8 @@ impl World {
             progress: false,
             variable: |_| None,
         };
-        let engine = Engine { rules: &ALL, check, inspect: |_| Vec::new() };
         let args = std::iter::once("cudalint").chain(args.iter().copied()).map(OsString::from);
-        let code = run(args, &engine, &mut shell);
+        let code = run(args, engine, &mut shell);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ran { code, out: text(out), err: text(err) }
     }

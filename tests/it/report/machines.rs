@@ -204,3 +204,44 @@ fn inspect_contract() {
     let shape = serde_json::json!({"block": [256, 1, 1], "from": "launch site", "line": 40});
     assert_eq!(value["files"][0]["kernels"][0]["launchShapes"][0], shape);
 }
+
+/// Runs a validator of others on what is written for them; `None` where it is not installed.
+fn validated(program: &str, args: &[&std::ffi::OsStr]) -> Option<Result<(), String>> {
+    let output = std::process::Command::new(program).args(args).output().ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{}{}", text(&output.stdout), text(&output.stderr))),
+    })
+}
+
+#[test]
+fn gitlab_junit_and_checkstyle_keep_to_their_schemas() {
+    let schemas = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
+    let world = tempfile::tempdir().unwrap();
+    for (name, project) in [("full", project()), ("empty", Project::empty())] {
+        for (format, schema) in [
+            (Format::Gitlab, "gitlab.json"),
+            (Format::Junit, "junit.xsd"),
+            (Format::Checkstyle, "checkstyle.xsd"),
+        ] {
+            let (file, schema) = (world.path().join(format!("{name}.{format}")), schemas.join(schema));
+            std::fs::write(&file, rendered(&project.report(), format)).unwrap();
+            let (file, schema) = (file.as_os_str(), schema.as_os_str());
+            let (program, found) = match format {
+                Format::Gitlab => (
+                    "check-jsonschema",
+                    validated("check-jsonschema", &["--schemafile".as_ref(), schema, file]),
+                ),
+                _ => (
+                    "xmlschema-validate",
+                    validated("xmlschema-validate", &["--schema".as_ref(), schema, file]),
+                ),
+            };
+            match found {
+                None => eprintln!("skipped: {name}.{format}: {program} is not installed"),
+                Some(result) => assert_eq!(result, Ok(()), "{name}.{format}"),
+            }
+        }
+    }
+}

@@ -47,7 +47,10 @@ fn rules_are_those_run_sorted_and_pointed_at() {
     let tags: Vec<Value> = ["cuda", "performance", "bank"].map(Value::from).to_vec();
     assert_eq!(bank["properties"]["tags"], Value::Array(tags));
     assert_eq!(bank["properties"]["problem.severity"], "warning");
-    assert_eq!(bank["properties"]["precision"], "very-high");
+    // 30 of 31: p = 0.9677; (0.9677 + 0.0620 − 1.96·√(0.00101 + 0.00100)) / 1.1239 = 0.9419 / 1.1239 = 0.838.
+    assert_eq!(bank["properties"]["precision"], "high");
+    // Not measured: nothing is claimed.
+    assert!(rules[1]["properties"].get("precision").is_none());
     assert!(!log.to_string().contains("security-severity"));
 }
 
@@ -136,4 +139,13 @@ fn allowed_findings_and_gaps_are_said() {
     assert_eq!(allowed["suppressions"], expected);
     let notifications = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
     assert_eq!(notifications[0]["message"]["text"], "Not understood: Macro `AT` is not an expression.");
+}
+
+#[test]
+fn no_level_above_the_highest_asked_for() {
+    let project = project();
+    let log = sarif(&Report { sarif_max_level: cudalint::lint::finding::Level::Warning, ..project.report() });
+    // One error, two warnings, a note and the suppressed note.
+    let count = |level: &str| results(&log).iter().filter(|result| result["level"] == level).count();
+    assert_eq!((count("error"), count("warning"), count("note")), (0, 3, 2));
 }
