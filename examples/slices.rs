@@ -29,7 +29,13 @@ fn main() {
                 println!("{}", serde_json::json!({ "path": path, "kernel": kernel, "source": source }));
                 continue;
             }
-            let request = compile::Request { source: &source, arch: 90, ..compile::Request::default() };
+            let request = compile::Request {
+                source: &source,
+                kernel: "",
+                arch: 90.into(),
+                defines: &[],
+                include_dirs: &[],
+            };
             match compile::nvrtc(&request) {
                 Ok(_) => good += 1,
                 Err(log) => {

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cudalint::verify::job::{
-    Arg, Buffer, Direction, Fill, Job, Launch, Prediction, Run, Space, Status, Verification,
+    Arg, Buffer, Direction, Fill, Fixed, Job, Launch, Measured, Prediction, Run, Space, Status, Verification,
+    Window,
 };
-use cudalint::verify::{self, Launcher};
+use cudalint::verify::{self, Launcher, compare};
 
 const KERNELS: &str = include_str!("../fixtures/verify/kernels.cu");
 
@@ -77,6 +78,12 @@ fn run_jobs(path: &str) -> ExitCode {
 
 fn run_all(filter: &str) -> (ExitCode, Vec<(Job, Run)>) {
     let mut launcher = Launcher::this_executable().expect("the path of this executable");
+    // Without the folder of this machine.
+    let plain = |measured: &mut Measured| {
+        if measured.file.ends_with("/kernels.cu") {
+            measured.file = "kernels.cu".to_owned();
+        }
+    };
     let (mut passed, mut failed, mut recorded) = (0, 0, Vec::new());
     let begun = Instant::now();
     for case in cases().iter().filter(|case| case.name().contains(filter)) {
@@ -89,7 +96,12 @@ fn run_all(filter: &str) -> (ExitCode, Vec<(Job, Run)>) {
         } else {
             failed += 1
         }
-        let job = Job { source: String::new(), fixed_source: None, whole_file: None, ..case.job.clone() };
+        let fixes = case.job.fixes.iter();
+        let fixes =
+            fixes.map(|fix| Fixed { source: String::new(), whole_file: None, ..fix.clone() }).collect();
+        let job = Job { source: String::new(), fixes, whole_file: None, ..case.job.clone() };
+        let mut run = run;
+        run.measured.iter_mut().for_each(plain);
         recorded.push((job, run));
     }
     println!("{:.2} s for {} kernels", begun.elapsed().as_secs_f64(), passed + failed);
@@ -126,13 +138,16 @@ struct Case {
     job: Job,
     /// Part of the reason where it must not run.
     failure: Option<&'static str>,
-    faster: bool,
+    /// What else must be true of the run.
+    check: fn(&Run) -> Result<(), String>,
 }
 
 impl Case {
     fn name(&self) -> String {
         let how = if self.job.record { ", recorded" } else { "" };
-        format!("{}{how}", self.job.kernel)
+        let what = if self.job.window.is_some() { "persisting lines" } else { &self.job.kernel };
+        let how = if self.job.trace { ", traced" } else { how };
+        format!("{what}{how}")
     }
 
     fn complaints(&self, run: &Run, verdicts: &[Verification]) -> Vec<String> {
@@ -144,19 +159,17 @@ impl Case {
             }
             return complaints;
         }
+        if self.job.window.is_some()
+            && run.failure.as_ref().is_some_and(|why| why.contains("no line persists"))
+        {
+            return complaints;
+        }
         complaints.extend(run.failure.iter().map(|failure| format!("not run: {failure}")));
         complaints.extend(run.out_of_range.iter().cloned());
         for verdict in verdicts.iter().filter(|verdict| verdict.status != Status::Confirmed) {
             complaints.push(format!("line {}: {verdict}", self.job.predictions[verdict.id as usize].line));
         }
-        if self.faster {
-            let timing = run.timing.clone().unwrap_or_default();
-            if timing.outputs_equal != Some(true)
-                || timing.after_ms.is_none_or(|after| after >= timing.before_ms)
-            {
-                complaints.push(format!("the fix is not equal and faster: {timing:?}"));
-            }
-        }
+        complaints.extend((self.check)(run).err());
         complaints
     }
 }
@@ -186,10 +199,42 @@ fn case(kernel: &str, launch: Launch, args: Vec<Arg>) -> Case {
             ..Job::default()
         },
         failure: None,
-        faster: false,
+        check: |_| Ok(()),
     }
 }
 
+/// One fix saves time with equal outputs, the other is no fix.
+fn both_fixes(run: &Run) -> Result<(), String> {
+    let timing = run.timing.clone().unwrap_or_default();
+    match timing.fixes.as_slice() {
+        [pad, wrong]
+            if pad.outputs_equal == Some(true)
+                && pad.after_ms.is_some_and(|after| after < timing.before_ms)
+                && wrong.outputs_equal == Some(false) =>
+        {
+            Ok(())
+        }
+        _ => Err(format!("one fix is to be equal and faster, the other different: {timing:?}")),
+    }
+}
+
+fn saves_requests(run: &Run) -> Result<(), String> {
+    let verdict = compare::saved_requests(run, 0);
+    let fewer = verdict.global_requests_after < verdict.global_requests_before;
+    if verdict.status == Status::Confirmed && fewer { Ok(()) } else { Err(format!("{verdict}: {verdict:?}")) }
+}
+
+/// As much as may persist on an H200.
+const WINDOW: Window = Window { bytes: 37 << 20, hit_ratio: 1.0, set_aside: 37 << 20 };
+
+/// Whether lines persist depends on how the device is set up; where they do, the reset has to pay.
+fn reset_pays(run: &Run) -> Result<(), String> {
+    let verdict = compare::left_persisting(WINDOW, run);
+    println!("       {verdict}");
+    if verdict.status == Status::Confirmed { Ok(()) } else { Err(verdict.to_string()) }
+}
+
+/// `failure` is part of the reason.
 fn fails(kernel: &str, args: Vec<Arg>, failure: &'static str) -> Case {
     Case { failure: Some(failure), ..case(kernel, Launch { grid: [1; 3], ..LINEAR }, args) }
 }
@@ -204,8 +249,29 @@ fn cases() -> Vec<Case> {
     let square = Launch { block: [16, 16, 1], ..LINEAR };
     let n = 4096;
     let mut transpose = case("transpose", tile, vec![floats(n * n), floats(n * n), Arg::i32(n as i32)]);
-    transpose.job.fixed_source = Some(transpose.job.source.replace("tile[32][32]", "tile[32][33]"));
-    transpose.faster = true;
+    let changed = |case: &Case, from: &str, to: &str| Fixed {
+        title: format!("`{to}`"),
+        source: case.job.source.replace(from, to),
+        ..Fixed::default()
+    };
+    let wrong =
+        changed(&transpose, "tile[threadIdx.x][threadIdx.y + j];", "tile[threadIdx.y + j][threadIdx.x];");
+    transpose.job.fixes = vec![changed(&transpose, "tile[32][32]", "tile[32][33]"), wrong];
+    transpose.check = both_fixes;
+    let mut accumulates = case("accumulates", LINEAR, vec![floats(16 * 2048), floats(2048)]);
+    let restrict =
+        changed(&accumulates, "accumulates(const float* in", "accumulates(const float* __restrict__ in");
+    accumulates.job.fixes = vec![Fixed { count_requests: true, ..restrict }];
+    accumulates.check = saves_requests;
+    let mut traced = fails(
+        "reads_past_the_end",
+        vec![floats(256), floats(256)],
+        "load of `in[threadIdx.x + 16]` at kernels.cu",
+    );
+    traced.job.trace = true;
+    traced.job.predictions = vec![place_of("in[threadIdx.x + 16]")];
+    let persisting =
+        Case { job: Job { window: Some(WINDOW), ..Job::default() }, failure: None, check: reset_pays };
     let mut by_nvcc = case("structs", LINEAR, vec![floats(8192), floats(2048)]);
     let host = "#include <vector>\nint main() { std::vector<int> v; }\n";
     by_nvcc.job.source = format!("{host}#line 1 \"kernels.cu\"\n{KERNELS}");
@@ -230,11 +296,18 @@ fn cases() -> Vec<Case> {
         case("rows", LINEAR, vec![rows, floats(2048)]),
         case("dynamic", Launch { shared_bytes: 65536, ..LINEAR }, vec![floats(256), floats(256)]),
         transpose,
+        accumulates,
+        persisting,
         by_nvcc,
-        fails("writes_past_the_end", vec![floats(256)], "argument 0: 64 B were written after its end"),
+        // 64 B past the end are past the mapping; 250 floats end 24 B before it.
+        fails("writes_past_the_end", vec![floats(256)], "outside its buffers"),
+        fails("writes_into_the_last_256", vec![floats(250)], "argument 0: 24 B were written after its end"),
+        fails("reads_past_the_end", vec![floats(256), floats(256)], "outside its buffers"),
+        traced,
+        fails("reads_before_the_start", vec![floats(256), floats(256)], "outside its buffers"),
         fails("far_away", vec![floats(256)], "outside its buffers"),
         fails("hangs", vec![floats(1), floats(1)], "the kernel takes 1"),
-        fails("hangs", vec![Arg::buffer(4, Fill::Zero)], "while running the kernel"),
+        fails("hangs", vec![Arg::buffer(4, Fill::Zero)], "the kernel does not end within"),
         fails("traps", vec![floats(256)], "trapped"),
         fails("misaligned", vec![floats(2048)], "misaligned"),
         fails(
@@ -248,7 +321,7 @@ fn cases() -> Vec<Case> {
     let plain = cases.iter().filter(|case| case.failure.is_none() && case.job.whole_file.is_none());
     let chosen = plain.filter(|case| sites.contains(&case.job.kernel.as_str()));
     let recorded: Vec<Case> =
-        chosen.map(|case| Case { job: with_places(&case.job), failure: None, faster: false }).collect();
+        chosen.map(|case| Case { job: with_places(&case.job), failure: None, check: |_| Ok(()) }).collect();
     cases.extend(recorded);
     cases
 }
@@ -295,6 +368,15 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         ideal_wavefronts: shared.then_some(ideal),
         assumed: None,
     }
+}
+
+/// A load of four bytes whose text stands once in the kernels.
+fn place_of(expression: &str) -> Prediction {
+    let (at, line) =
+        KERNELS.lines().enumerate().find(|(_, line)| line.contains(expression)).expect("the expression");
+    let column = line.find(expression).expect("the expression") as u32 + 1;
+    let expression = Some(expression.to_owned());
+    Prediction { column: Some(column), expression, ..prediction(0, at as u32 + 1, "global load 4: 4/4") }
 }
 
 /// The same job with the place of each access, so that its addresses can be recorded.

@@ -315,7 +315,7 @@ pub struct VerifyArgs {
     /// Show the generated translation units and inputs, and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Seconds after which a kernel's process is ended
+    /// Seconds after which a kernel's process is ended; a fifth of them for one launch
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     pub timeout: f64,
     /// Keep the generated translation units and inputs in this directory
@@ -324,18 +324,36 @@ pub struct VerifyArgs {
     /// How many kernels run at once; more than one disturbs their times
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
-    /// A text for people, versioned JSON, or the findings as SARIF with what was measured
-    #[arg(long, value_enum, default_value_t)]
-    pub output_format: VerifyFormat,
+    /// The architecture to compile for: `auto` is the device's; with --dry-run any, such as `sm_90`
+    #[arg(long, value_name = "auto|sm_XX", default_value = "auto")]
+    pub arch: ArchName,
+    /// Only findings of these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
+    pub rule: Vec<String>,
+    /// `text` for people, versioned `json`, or the findings as `sarif` with what was measured; to standard output or to a file
+    #[arg(long, value_name = "FORMAT[=FILE]")]
+    pub output_format: Vec<String>,
+    /// The level from which a confirmed finding fails the run; a refuted one always does
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub fail_on: Option<FailOn>,
+}
+
+/// What `verify` compiles for.
+#[cfg(feature = "verify")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchName {
+    /// The device's own.
+    Auto,
+    Named(super::super::verify::job::Arch),
 }
 
 #[cfg(feature = "verify")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum VerifyFormat {
-    #[default]
-    Text,
-    Json,
-    Sarif,
+impl std::str::FromStr for ArchName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ArchName, String> {
+        if text == "auto" { Ok(ArchName::Auto) } else { text.parse().map(ArchName::Named) }
+    }
 }
 
 #[derive(Clone, Debug, Args)]

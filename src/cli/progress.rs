@@ -9,7 +9,7 @@ use super::output::counted;
 use super::shell::Shell;
 
 /// Runs shorter than this show nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Ends, and clears its line, when it is dropped.
 pub struct Progress {
@@ -35,11 +35,28 @@ impl Progress {
     }
 }
 
+/// `[#####---------------] 10 of 40`
+#[cfg(feature = "verify")]
+pub fn bar(done: usize, count: usize) -> String {
+    const WIDTH: usize = 20;
+    let full = (WIDTH * done).checked_div(count).unwrap_or(WIDTH).min(WIDTH);
+    format!("[{}{}] {done} of {count}", "#".repeat(full), "-".repeat(WIDTH - full))
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.running.take() {
             drop(sender);
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(all(test, feature = "verify"))]
+mod tests {
+    #[test]
+    fn a_bar_is_as_full_as_the_work_is_done() {
+        assert_eq!(super::bar(10, 40), "[#####---------------] 10 of 40");
+        assert_eq!(super::bar(0, 0), "[####################] 0 of 0");
     }
 }

@@ -5,12 +5,12 @@
 //! parent can say how far a killed child came.
 
 use std::io::{Read, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::compile::{self, Cubin};
-use super::device::{Gpu, Inputs, Kernel};
-use super::job::{Job, Method, Run, Timing};
-use super::{counters, library, recorder};
+use super::device::{Gpu, Inputs, Kernel, Side};
+use super::job::{Arch, FixRun, Fixed, Job, Method, Run, Timing};
+use super::{counters, library, persisting, recorder};
 
 /// Begins the line that holds the answer as JSON.
 pub const ANSWER: &str = "\u{1e}cudalint-answer ";
@@ -28,6 +28,10 @@ const ROTATION_BYTES: u64 = 2 << 30;
 const MOST_SETS: u64 = 16;
 /// Outputs above this are not compared.
 const COMPARED_BYTES: u64 = 1 << 30;
+/// The share of the time limit after which no further fix is begun.
+const SHARE_FOR_FIXES: f64 = 0.5;
+/// The share of the time limit after which a launch counts as one that does not end.
+const SHARE_FOR_ONE_LAUNCH: f64 = 0.2;
 
 /// `cudalint verify-child`: a job as JSON on standard input, a run as JSON on standard output. The process's exit code.
 pub fn main() -> u8 {
@@ -70,39 +74,64 @@ fn failed(reason: String) -> Run {
 pub fn run(job: &Job) -> Run {
     let begun = Instant::now();
     let mut run = Run::default();
-    if let Err(reason) = fill(job, &mut run) {
+    if let Err(reason) = fill(job, &mut run, begun) {
         run.failure = Some(reason);
     }
     run.seconds = begun.elapsed().as_secs_f64();
     run
 }
 
-fn step(name: &str) {
+pub(super) fn step(name: &str) {
     let mut out = std::io::stdout().lock();
     // The step is only for the parent's message; the answer matters.
     let _ = writeln!(out, "\n{STEP}{name}").and_then(|()| out.flush());
 }
 
-fn fill(job: &Job, run: &mut Run) -> Result<(), String> {
+fn fill(job: &Job, run: &mut Run, begun: Instant) -> Result<(), String> {
+    if job.compile_only {
+        step("compiling");
+        let arch = job.arch.ok_or("no architecture to compile for was named")?;
+        let cubin = compiled(job, &job.source, job.whole_file.as_deref(), arch, run)?;
+        run.compiler = Some(cubin.compiler);
+        return Ok(());
+    }
     library::driver()?;
     step("opening the device");
     let gpu = Gpu::open()?;
     run.device = Some(gpu.info.clone());
+    let arch = job.arch.unwrap_or(Arch::from(gpu.info.arch));
+    if let Some(window) = job.window {
+        return persisting::demonstrate(window, &gpu, arch, run);
+    }
+    if job.trace {
+        step("tracing");
+        let inputs = gpu.inputs(&job.args, Side::End)?;
+        run.out_of_range = recorder::trace(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, arch))?;
+        return Ok(());
+    }
     step("compiling");
-    let cubin = compiled(job, &job.source, gpu.info.arch, run)?;
+    let cubin = compiled(job, &job.source, job.whole_file.as_deref(), arch, run)?;
     run.compiler = Some(cubin.compiler.clone());
 
     step("making inputs");
     let kernel = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
-    let inputs = gpu.inputs(&job.args)?;
+    let inputs = gpu.inputs(&job.args, Side::End)?;
+    if !gpu.guards_loads() {
+        run.notes.push("this device maps no guard pages: loads outside buffers are not noticed".to_owned());
+    }
 
     step("running the kernel");
-    kernel.launch(&inputs)?;
-    gpu.wait()?;
-    run.out_of_range = inputs.out_of_range()?;
+    run.out_of_range = guarded_run(job, &gpu, &kernel, &inputs)?;
+    if inputs.has_room_around() {
+        // What lies before a buffer that ends with its page is mapped: loads there show where it begins with one.
+        let other = gpu.inputs(&job.args, Side::Start)?;
+        run.out_of_range.extend(guarded_run(job, &gpu, &kernel, &other)?);
+        run.out_of_range.dedup();
+    }
     if run.out_of_range.is_empty() {
         step("timing the kernel");
-        match time(job, run, &gpu, &kernel, &inputs) {
+        let bench = Bench { job, gpu: &gpu, arch, kernel: &kernel, begun };
+        match bench.time(run, &inputs) {
             Ok(timing) => run.timing = Some(timing),
             Err(reason) => run.notes.push(format!("not timed: {reason}")),
         }
@@ -125,19 +154,34 @@ fn fill(job: &Job, run: &mut Run) -> Result<(), String> {
     }
     step("recording the kernel's addresses");
     inputs.refill()?;
-    run.measured =
-        recorder::measure(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, gpu.info.arch))?;
+    run.measured = recorder::measure(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, arch))?;
     run.method = Some(Method::Recorder);
     Ok(())
 }
 
+/// One launch; what it wrote outside its buffers.
+fn guarded_run(job: &Job, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -> Result<Vec<String>, String> {
+    kernel.launch(inputs)?;
+    if job.seconds > 0.0 {
+        gpu.wait_for(Duration::from_secs_f64(SHARE_FOR_ONE_LAUNCH * job.seconds))?;
+    }
+    gpu.wait()?;
+    inputs.out_of_range()
+}
+
 /// NVRTC first; where it refuses the slice, the whole file by nvcc.
-fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, String> {
+fn compiled(
+    job: &Job,
+    source: &str,
+    whole_file: Option<&str>,
+    arch: Arch,
+    run: &mut Run,
+) -> Result<Cubin, String> {
     let refused = match compiled_nvrtc(job, source, arch) {
         Ok(cubin) => return Ok(cubin),
         Err(refused) => refused,
     };
-    let Some(whole) = &job.whole_file else {
+    let Some(whole) = whole_file else {
         return Err(format!("does not compile: {}", first_error(&refused)));
     };
     let folder = std::env::temp_dir().join(format!("cudalint-verify-{}", std::process::id()));
@@ -147,7 +191,9 @@ fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, 
     let _ = std::fs::remove_dir_all(&folder);
     match cubin {
         Ok(cubin) => {
-            run.notes.push(format!("NVRTC refused the slice ({})", first_error(&refused)));
+            let why = first_error(&refused);
+            run.notes
+                .push(format!("the whole file was compiled by nvcc, since NVRTC refused the slice ({why})"));
             Ok(cubin)
         }
         Err(also) => {
@@ -156,11 +202,11 @@ fn compiled(job: &Job, source: &str, arch: u32, run: &mut Run) -> Result<Cubin, 
     }
 }
 
-fn compiled_nvrtc(job: &Job, source: &str, arch: u32) -> Result<Cubin, String> {
+fn compiled_nvrtc(job: &Job, source: &str, arch: Arch) -> Result<Cubin, String> {
     compile::nvrtc(&request(job, source, arch))
 }
 
-fn request<'a>(job: &'a Job, source: &'a str, arch: u32) -> compile::Request<'a> {
+fn request<'a>(job: &'a Job, source: &'a str, arch: Arch) -> compile::Request<'a> {
     compile::Request {
         source,
         kernel: &job.kernel,
@@ -176,63 +222,88 @@ fn first_error(log: &str) -> &str {
     log.lines().find(wrong).or(log.lines().next()).unwrap_or("no message").trim()
 }
 
-/// Times the kernel and, where there is one, its fix; inputs rotate over sets that together exceed the L2.
-fn time(job: &Job, run: &mut Run, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -> Result<Timing, String> {
-    let wanted = if inputs.bytes() == 0 { 1 } else { (2 * gpu.info.l2_bytes).div_ceil(inputs.bytes()) + 1 };
-    let possible = ROTATION_BYTES.checked_div(inputs.bytes()).unwrap_or(1);
-    // Without a fix to compare with the time is a side note: one set of inputs will do.
-    let sets = if job.fixed_source.is_some() { wanted.min(possible).clamp(1, MOST_SETS) } else { 1 };
-    let more: Vec<Inputs> = (1..sets).map(|_| gpu.inputs(&job.args)).collect::<Result<_, _>>()?;
-    let sets: Vec<&Inputs> = std::iter::once(inputs).chain(&more).collect();
-
-    let most = if job.fixed_source.is_some() { TIMED } else { TIMED_ALONE };
-    let (before_ms, launches) = median_time(gpu, kernel, &sets, most)?;
-    let input_sets = sets.len() as u32;
-    let mut timing = Timing { before_ms, launches, input_sets, ..Timing::default() };
-    if let Some(fixed) = &job.fixed_source
-        && let Err(reason) = time_fix(job, fixed, run, gpu, kernel, &sets, &mut timing)
-    {
-        timing.fix_note = Some(reason);
-    }
-    Ok(timing)
+/// What is timed: one kernel of one job.
+struct Bench<'a> {
+    job: &'a Job,
+    gpu: &'a Gpu,
+    arch: Arch,
+    kernel: &'a Kernel,
+    begun: Instant,
 }
 
-fn time_fix(
-    job: &Job,
-    fixed: &str,
-    run: &mut Run,
-    gpu: &Gpu,
-    kernel: &Kernel,
-    sets: &[&Inputs],
-    timing: &mut Timing,
-) -> Result<(), String> {
-    step("compiling the fix");
-    let cubin = compiled(job, fixed, gpu.info.arch, run).map_err(|why| format!("the fix {why}"))?;
-    let fixed = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
-    step("running the fix");
-    if let Some(inputs) = sets.first().filter(|inputs| inputs.bytes() <= COMPARED_BYTES) {
-        let after = |kernel: &Kernel| {
-            inputs.refill()?;
-            kernel.launch(inputs)?;
-            gpu.wait()?;
-            inputs.contents()
-        };
-        let before = after(kernel)?;
-        let equal = after(&fixed)? == before;
-        if equal || after(kernel)? == before {
-            timing.outputs_equal = Some(equal);
-        } else {
-            timing.fix_note = Some("outputs differ between runs of the kernel itself".to_owned());
+impl Bench<'_> {
+    /// Times the kernel and each of its fixes; inputs rotate over sets that together exceed the L2.
+    fn time(&self, run: &mut Run, inputs: &Inputs) -> Result<Timing, String> {
+        let (job, gpu) = (self.job, self.gpu);
+        let wanted =
+            if inputs.bytes() == 0 { 1 } else { (2 * gpu.info.l2_bytes).div_ceil(inputs.bytes()) + 1 };
+        let possible = ROTATION_BYTES.checked_div(inputs.bytes()).unwrap_or(1);
+        // Without a fix to compare with the time is a side note: one set of inputs will do.
+        let sets = if job.fixes.is_empty() { 1 } else { wanted.min(possible).clamp(1, MOST_SETS) };
+        let more: Vec<Inputs> =
+            (1..sets).map(|_| gpu.inputs(&job.args, Side::End)).collect::<Result<_, _>>()?;
+        let sets: Vec<&Inputs> = std::iter::once(inputs).chain(&more).collect();
+
+        let most = if job.fixes.is_empty() { TIMED_ALONE } else { TIMED };
+        let (before_ms, launches) = median_time(gpu, self.kernel, &sets, most)?;
+        let input_sets = sets.len() as u32;
+        let mut timing = Timing { before_ms, launches, input_sets, fixes: Vec::new() };
+        for fix in &job.fixes {
+            let mut outcome =
+                FixRun { title: fix.title.clone(), rule: fix.rule.clone(), ..FixRun::default() };
+            if job.seconds > 0.0 && self.begun.elapsed().as_secs_f64() > SHARE_FOR_FIXES * job.seconds {
+                outcome.note = Some("no time was left before the limit".to_owned());
+            } else {
+                if let Err(reason) = self.time_fix(fix, run, &sets, &mut outcome) {
+                    outcome.note = Some(reason);
+                }
+            }
+            timing.fixes.push(outcome);
         }
+        Ok(timing)
     }
-    step("timing the fix");
-    let (after_ms, _) = median_time(gpu, &fixed, sets, TIMED)?;
-    timing.after_ms = Some(after_ms);
-    Ok(())
+
+    fn time_fix(
+        &self,
+        fix: &Fixed,
+        run: &mut Run,
+        sets: &[&Inputs],
+        outcome: &mut FixRun,
+    ) -> Result<(), String> {
+        let (job, gpu) = (self.job, self.gpu);
+        step("compiling the fix");
+        let cubin = compiled(job, &fix.source, fix.whole_file.as_deref(), self.arch, run)?;
+        let fixed = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
+        step("running the fix");
+        if let Some(inputs) = sets.first().filter(|inputs| inputs.bytes() <= COMPARED_BYTES) {
+            let after = |kernel: &Kernel| {
+                inputs.refill()?;
+                kernel.launch(inputs)?;
+                gpu.wait().map_err(|why| format!("with the fix: {why}"))?;
+                inputs.contents()
+            };
+            let before = after(self.kernel)?;
+            let equal = after(&fixed)? == before;
+            if equal || after(self.kernel)? == before {
+                outcome.outputs_equal = Some(equal);
+            } else {
+                outcome.note = Some("outputs differ between runs of the kernel itself".to_owned());
+            }
+        }
+        step("timing the fix");
+        let (after_ms, _) = median_time(gpu, &fixed, sets, TIMED)?;
+        outcome.after_ms = Some(after_ms);
+        Ok(())
+    }
 }
 
 /// The median of up to `most` launches after warm-up, and how many there were.
-fn median_time(gpu: &Gpu, kernel: &Kernel, sets: &[&Inputs], most: usize) -> Result<(f64, u32), String> {
+pub(super) fn median_time(
+    gpu: &Gpu,
+    kernel: &Kernel,
+    sets: &[&Inputs],
+    most: usize,
+) -> Result<(f64, u32), String> {
     let warm = kernel.time(gpu, sets, 2)?;
     let one = warm.last().copied().unwrap_or(0.0).max(1e-3);
     let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, most);

@@ -5,7 +5,7 @@
 //! compiler may have merged accesses of a line into wider instructions or split one into narrower; then sectors of the line
 //! are compared, within the bounds that hold for any merge: the widest member alone and all members apart.
 
-use super::job::{Job, Measured, Prediction, Run, Space, Status, Verification};
+use super::job::{FixRun, Job, Measured, Prediction, Run, Space, Status, Verification, Window};
 
 /// One verdict per prediction, in their order.
 pub fn compare(job: &Job, run: &Run) -> Vec<Verification> {
@@ -23,6 +23,8 @@ fn verdict(job: &Job, run: &Run, prediction: &Prediction) -> Verification {
     let shared = prediction.space == Space::Shared;
     let value = outcome.measured.map(Measured::value);
     let ideal = outcome.measured.map(Measured::ideal);
+    let proposed = job.fixes.iter().position(|fix| fix.ids.contains(&prediction.id));
+    let fix = proposed.and_then(|at| timing?.fixes.get(at)).cloned().unwrap_or_default();
     Verification {
         id: prediction.id,
         status: outcome.status,
@@ -36,9 +38,94 @@ fn verdict(job: &Job, run: &Run, prediction: &Prediction) -> Verification {
         method: outcome.measured.and(run.method),
         device: run.device.as_ref().map(|device| device.name.clone()),
         milliseconds_before: timing.map(|timing| timing.before_ms),
-        milliseconds_after: timing.and_then(|timing| timing.after_ms),
-        outputs_equal: timing.and_then(|timing| timing.outputs_equal),
+        milliseconds_after: fix.after_ms,
+        outputs_equal: fix.outputs_equal,
+        ..Verification::default()
     }
+}
+
+/// The verdict on loads that a qualifier is to save, by the fix at place `at`: confirmed where the kernel with it makes
+/// fewer requests to global memory, or where its time
+/// falls by more than 2 % and 2 µs.
+pub fn saved_requests(run: &Run, at: usize) -> Verification {
+    if let Some(failure) = &run.failure {
+        return Verification::not_run(failure.clone());
+    }
+    if let Some(outside) = run.out_of_range.first() {
+        return Verification::not_run(left_its_buffers(outside));
+    }
+    let timing = run.timing.as_ref();
+    let (Some(timing), Some(fix)) = (timing, timing.and_then(|timing| timing.fixes.get(at))) else {
+        return Verification::not_run("the fix was not timed");
+    };
+    let before = run.global_requests();
+    let verdict = Verification {
+        device: run.device.as_ref().map(|device| device.name.clone()),
+        method: before.and(run.method),
+        milliseconds_before: Some(timing.before_ms),
+        milliseconds_after: fix.after_ms,
+        outputs_equal: fix.outputs_equal,
+        global_requests_before: before,
+        global_requests_after: fix.global_requests,
+        ..Verification::default()
+    };
+    if fix.outputs_equal == Some(false) {
+        let reason = Some(
+            "with the qualifier the outputs differ: what it promises is not true of these inputs".to_owned(),
+        );
+        return Verification { reason, status: Status::NotRun, ..verdict };
+    }
+    // Below two microseconds launches differ by themselves.
+    let faster = |after: f64| timing.before_ms - after > f64::max(0.02 * timing.before_ms, 0.002);
+    let (status, reason) = match (before, fix.global_requests, fix.after_ms) {
+        (Some(before), Some(after), _) if after < before => {
+            (Status::Confirmed, format!("{before} requests to global memory become {after}"))
+        }
+        (_, _, Some(after)) if faster(after) => {
+            (Status::Confirmed, "as many requests, in less time".to_owned())
+        }
+        (Some(before), Some(_), Some(_)) => {
+            (Status::Refuted, format!("the {before} requests to global memory stay, and so does the time"))
+        }
+        _ => (Status::NotRun, fix.note.clone().unwrap_or_else(|| "its requests were not counted".to_owned())),
+    };
+    Verification { status, reason: Some(reason), ..verdict }
+}
+
+/// The verdict on persisting lines left behind: confirmed where the following kernel is more than 2 % faster after the reset.
+pub fn left_persisting(window: Window, run: &Run) -> Verification {
+    if let Some(failure) = &run.failure {
+        return Verification::not_run(failure.clone());
+    }
+    let timing = run.timing.as_ref();
+    let after = timing.and_then(|timing| timing.fixes.first()).and_then(|fix: &FixRun| fix.after_ms);
+    let (Some(timing), Some(after), Some(device)) = (timing, after, run.device.as_ref()) else {
+        return Verification::not_run("the demonstration gave no time");
+    };
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let set = mib(super::persisting::working_set(device.l2_bytes));
+    let slower = super::persisting::is_slower(timing.before_ms, after);
+    let status = if slower { Status::Confirmed } else { Status::Refuted };
+    let reason = format!(
+        "a kernel that re-reads {set:.1} MiB took {:.3} ms after one that left a window of {:.1} MiB (hit ratio {}, {:.1} MiB \
+         set aside) persisting, and {after:.3} ms after `cudaCtxResetPersistingL2Cache()`",
+        timing.before_ms,
+        mib(window.bytes),
+        window.hit_ratio,
+        mib(window.set_aside),
+    );
+    Verification {
+        status,
+        reason: Some(reason),
+        device: Some(device.name.clone()),
+        milliseconds_before: Some(timing.before_ms),
+        milliseconds_after: Some(after),
+        ..Verification::default()
+    }
+}
+
+fn left_its_buffers(outside: &str) -> String {
+    format!("with the inputs made for it the kernel left its buffers: {outside}")
 }
 
 struct Outcome<'a> {
@@ -62,9 +149,7 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         return Outcome::not_run(failure.clone());
     }
     if let Some(outside) = run.out_of_range.first() {
-        return Outcome::not_run(format!(
-            "with the inputs made for it the kernel left its buffers: {outside}"
-        ));
+        return Outcome::not_run(left_its_buffers(outside));
     }
     let Some(predicted) = prediction.value() else {
         return Outcome::not_run("nothing was predicted for this access");
@@ -91,11 +176,40 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
     };
     match agrees(prediction, predicted, nearest) {
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
-        None => match merged_among(job, prediction, predicted, &line) {
-            Some(outcome) => outcome,
-            None => differs(prediction, nearest),
-        },
+        None => unrolled(job, prediction, predicted, &same)
+            .or_else(|| merged_among(job, prediction, predicted, &line))
+            .unwrap_or_else(|| differs(prediction, nearest)),
     }
+}
+
+/// An unrolled loop: more instructions of one kind than the line has such accesses, whose average is the prediction.
+fn unrolled<'a>(
+    job: &Job,
+    prediction: &Prediction,
+    predicted: f64,
+    same: &[&'a Measured],
+) -> Option<Outcome<'a>> {
+    let alike =
+        |other: &&Prediction| other.access_bytes == prediction.access_bytes && shares_line(prediction, other);
+    let accesses = job.predictions.iter().filter(alike).count();
+    if same.len() <= accesses.max(1) {
+        return None;
+    }
+    let total: u64 = same.iter().map(|measured| measured.total()).sum();
+    let requests: u64 = same.iter().map(|measured| measured.requests).sum();
+    let average = total as f64 / requests.max(1) as f64;
+    let &nearest = nearest(same, predicted)?;
+    let reason =
+        format!("the compiler unrolled the loop into {} instructions, {average:.2} on average", same.len());
+    close(predicted, average).then(|| Outcome::of(Status::Confirmed, nearest, Some(reason)))
+}
+
+fn shares_line(prediction: &Prediction, other: &Prediction) -> bool {
+    same_file(&other.file, &prediction.file)
+        && other.space == prediction.space
+        && other.operation == prediction.operation
+        && other.line <= prediction.end_line.max(prediction.line)
+        && prediction.line <= other.end_line.max(other.line)
 }
 
 fn is_at(measured: &Measured, prediction: &Prediction) -> bool {
@@ -180,13 +294,7 @@ fn merged_among<'a>(
 ) -> Option<Outcome<'a>> {
     let width = prediction.access_bytes;
     // Several source accesses in one wider instruction: between the largest alone and all apart.
-    let neighbours = job.predictions.iter().filter(|other| {
-        same_file(&other.file, &prediction.file)
-            && other.space == prediction.space
-            && other.operation == prediction.operation
-            && other.line <= prediction.end_line.max(prediction.line)
-            && prediction.line <= other.end_line.max(other.line)
-    });
+    let neighbours = job.predictions.iter().filter(|other| shares_line(prediction, other));
     let sum: f64 = neighbours.filter_map(Prediction::value).sum::<f64>().max(predicted);
     let wide: Vec<&Measured> = line.iter().filter(|m| m.access_bytes > width).copied().collect();
     if let Some(&wide) = nearest(&wide, predicted) {
@@ -294,6 +402,20 @@ mod tests {
     }
 
     #[test]
+    fn an_unrolled_loop_is_compared_by_its_average() {
+        // `in[t + i]` for nine i: 4 sectors aligned (i = 0 and 8), 5 otherwise: 43 / 9.
+        let at = |sectors: u64| measured(4, 10, 320, 10 * sectors, 40);
+        let mut all = vec![at(5); 7];
+        all.extend([at(4), at(4)]);
+        let answer = one(vec![prediction(4, 43.0 / 9.0, 4.0)], all.clone());
+        assert_eq!(answer.status, Status::Confirmed);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("9 instructions, 4.78")));
+        // As many accesses as instructions: no loop.
+        let nine = vec![prediction(4, 43.0 / 9.0, 4.0); 9];
+        assert_eq!(one(nine, all).status, Status::Refuted);
+    }
+
+    #[test]
     fn four_floats_in_one_float4() {
         // Four loads at 16-byte stride, 16 sectors each, become one LDG.128 of the same 16 sectors.
         let loads = vec![prediction(4, 16.0, 4.0); 4];
@@ -312,6 +434,62 @@ mod tests {
     fn a_line_without_instructions_is_not_run() {
         let other = Measured { line: 9, ..measured(4, 1, 32, 4, 4) };
         assert_eq!(one(vec![prediction(4, 4.0, 4.0)], vec![other]).status, Status::NotRun);
+    }
+
+    #[test]
+    fn each_finding_gets_the_time_of_its_own_fix() {
+        use super::super::job::{Fixed, Timing};
+        let fix = |ids: &[u64]| Fixed { ids: ids.to_vec(), ..Fixed::default() };
+        let after = |ms| FixRun { after_ms: Some(ms), outputs_equal: Some(true), ..FixRun::default() };
+        let other = Prediction { id: 8, ..prediction(4, 4.0, 4.0) };
+        let job = Job {
+            predictions: vec![prediction(4, 4.0, 4.0), other],
+            fixes: vec![fix(&[8]), fix(&[7])],
+            ..Job::default()
+        };
+        let timing = Timing { before_ms: 1.0, fixes: vec![after(0.8), after(0.5)], ..Timing::default() };
+        let run = Run { timing: Some(timing), ..Run::default() };
+        let times: Vec<_> = compare(&job, &run).iter().map(|verdict| verdict.milliseconds_after).collect();
+        assert_eq!(times, [Some(0.5), Some(0.8)]);
+    }
+
+    #[test]
+    fn saved_loads_are_counted() {
+        use super::super::job::{Method, Timing};
+        let verdict = |after_ms, requests, equal| {
+            let fix = FixRun {
+                after_ms: Some(after_ms),
+                global_requests: Some(requests),
+                outputs_equal: Some(equal),
+                ..FixRun::default()
+            };
+            let timing = Some(Timing { before_ms: 1.0, fixes: vec![fix], ..Timing::default() });
+            let measured = vec![measured(4, 60, 0, 0, 0), measured(4, 40, 0, 0, 0)];
+            let run = Run { timing, measured, method: Some(Method::SassMetrics), ..Run::default() };
+            saved_requests(&run, 0)
+        };
+        let fewer = verdict(1.0, 70, true);
+        assert_eq!((fewer.status, fewer.global_requests_before), (Status::Confirmed, Some(100)));
+        assert_eq!(verdict(0.5, 100, true).status, Status::Confirmed);
+        assert_eq!(verdict(0.99, 100, true).status, Status::Refuted);
+        assert_eq!(verdict(0.5, 70, false).status, Status::NotRun);
+    }
+
+    #[test]
+    fn persisting_lines_are_judged_by_the_time_after_the_reset() {
+        use super::super::job::{Device, Timing};
+        let window = Window { bytes: 32 << 20, hit_ratio: 1.0, set_aside: 32 << 20 };
+        let verdict = |after| {
+            let fix = FixRun { after_ms: Some(after), ..FixRun::default() };
+            let timing = Some(Timing { before_ms: 1.0, fixes: vec![fix], ..Timing::default() });
+            let device = Some(Device { l2_bytes: 60 << 20, ..Device::default() });
+            left_persisting(window, &Run { timing, device, ..Run::default() })
+        };
+        let slower = verdict(0.6);
+        assert_eq!((slower.status, slower.milliseconds_after), (Status::Confirmed, Some(0.6)));
+        // Three quarters of 60 MiB.
+        assert!(slower.reason.is_some_and(|reason| reason.contains("re-reads 45.0 MiB took 1.000 ms")));
+        assert_eq!(verdict(0.99).status, Status::Refuted);
     }
 
     #[test]

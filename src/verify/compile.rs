@@ -6,16 +6,16 @@ use std::process::Command;
 
 use cudarc::nvrtc::{result, sys};
 
+use super::job::Arch;
 use super::library;
 
 /// What to compile and how.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Request<'a> {
     pub source: &'a str,
     /// A name expression, `k<float, 16>`. Empty: nothing is instantiated and no name found.
     pub kernel: &'a str,
-    /// 90 for `sm_90`.
-    pub arch: u32,
+    pub arch: Arch,
     pub defines: &'a [String],
     pub include_dirs: &'a [String],
 }
@@ -62,7 +62,7 @@ pub fn nvrtc(request: &Request) -> Result<Cubin, String> {
 
 fn options(request: &Request) -> Vec<String> {
     let mut options = vec![
-        format!("--gpu-architecture=sm_{}", request.arch),
+        format!("--gpu-architecture={}", request.arch),
         "-lineinfo".to_owned(),
         "-std=c++17".to_owned(),
         "-default-device".to_owned(),
@@ -123,7 +123,7 @@ pub fn nvcc(request: &Request, folder: &Path) -> Result<Cubin, String> {
     let text = format!("{}\nvoid* cudalint_kernel_ = (void*)&{};\n", request.source, request.kernel);
     std::fs::write(&source, text).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut command = Command::new(nvcc);
-    command.args(["-cubin", "-lineinfo", "-std=c++17"]).arg(format!("-arch=sm_{}", request.arch));
+    command.args(["-cubin", "-lineinfo", "-std=c++17"]).arg(format!("-arch={}", request.arch));
     command.args(request.defines.iter().map(|define| format!("-D{define}")));
     command.args(request.include_dirs.iter().map(|dir| format!("-I{dir}")));
     let done = command.arg("-o").arg(&output).arg(&source).output();

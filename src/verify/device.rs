@@ -1,16 +1,37 @@
-//! A thin layer over the driver: one context, one module, inputs between guard zones, launches, times.
+//! A thin layer over the driver: one context, one module, inputs between guards, launches, times.
 //!
 //! Used only in the child process, which ends after one job: memory is not freed, and after a fault every later call
 //! fails, which ends the job.
+//!
+//! Every buffer lies alone in its own mapping (`cuMemAddressReserve`, `cuMemMap`) between pages that are not mapped, so
+//! that a load or a store outside it faults:
+//!
+//! ```text
+//! unmapped | before: canaries | the buffer | after: canaries | unmapped
+//!          ^ page             ^ 256 B                        ^ page
+//! ```
+//!
+//! Pages are of 2 MiB, buffers start at 256 bytes as `cudaMalloc`'s do. At [`Side::End`] the buffer ends with the mapping, up
+//! to the 255 bytes that its alignment leaves; at [`Side::Start`] it begins with it. What lies between buffer and page is
+//! filled with a canary, which a store changes; a load there is seen only by running at both sides. Not noticed: loads in
+//! the last 255 bytes, and accesses more than [`GUARD_PAGES`] away that hit another buffer.
 
 use std::ffi::{CStr, CString, c_void};
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
 use cudarc::driver::{result, sys};
 
-use super::job::{Arg, Buffer, Device, Fill, Launch};
+use super::job::{Arg, Buffer, DOES_NOT_END, Device, Fill, Launch};
 
-/// Bytes before and after every buffer; writes there are noticed. A multiple of 256, the alignment of `cudaMalloc`.
+/// Bytes before and after every buffer where the device has no virtual memory management: stores there are noticed, loads not.
 const GUARD: u64 = 64 << 10;
+/// Bytes of unmapped addresses before and after every mapping.
+pub const GUARD_PAGES: u64 = 256 << 20;
+/// The alignment of `cudaMalloc`.
+const ALIGNMENT: u64 = 256;
 const CANARY: u8 = 0xa5;
 /// No job gets more device memory than this: inputs of real kernels are made small enough to fit.
 const MOST_BYTES: u64 = 8 << 30;
@@ -22,6 +43,33 @@ pub struct Gpu {
     pub info: Device,
     pub ordinal: u32,
     pub context: sys::CUcontext,
+    /// Bytes of a page of [`sys::cuMemCreate`]; `None` where buffers cannot lie between unmapped pages.
+    page: Option<u64>,
+    blocks: Rc<RefCell<Blocks>>,
+}
+
+/// At which end of its mapping a buffer lies, so that what is beyond that end faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Start,
+    End,
+}
+
+/// Where a buffer lies in its mapping, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    mapped: u64,
+    before: u64,
+    after: u64,
+}
+
+impl Layout {
+    fn new(bytes: u64, page: u64, side: Side) -> Layout {
+        let used = bytes.max(1).next_multiple_of(ALIGNMENT);
+        let mapped = used.next_multiple_of(page.max(ALIGNMENT));
+        let before = if side == Side::End { mapped - used } else { 0 };
+        Layout { mapped, before, after: mapped - before - bytes }
+    }
 }
 
 /// A loaded kernel.
@@ -35,12 +83,21 @@ pub struct Inputs<'a> {
     /// One per argument: the bytes passed.
     values: Vec<Vec<u8>>,
     placed: Vec<Placed<'a>>,
+    page: Option<u64>,
+    side: Side,
+    blocks: Rc<RefCell<Blocks>>,
 }
+
+/// The beginnings of fills, each made once.
+type Blocks = Vec<(Fill, Rc<Vec<u8>>)>;
 
 struct Placed<'a> {
     argument: usize,
     at: sys::CUdeviceptr,
     spec: &'a Buffer,
+    /// Bytes of canaries around it.
+    before: u64,
+    after: u64,
     /// Byte offset and address of each pointer stored inside.
     pointers: Vec<(usize, sys::CUdeviceptr)>,
 }
@@ -83,12 +140,22 @@ impl Gpu {
             arch: major * 10 + minor,
             driver: driver.max(0) as u32,
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
+            persisting_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)),
+            window_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE)),
+            multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         };
         // SAFETY: the device is valid; the context is never released while the process lives.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(explain)?;
         // SAFETY: the context was just retained.
         unsafe { result::ctx::set_current(context) }.map_err(explain)?;
-        Ok(Gpu { info, ordinal: 0, context })
+        let mappable = attribute(A::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED) == 1;
+        let page = if mappable { page_bytes() } else { None };
+        Ok(Gpu { info, ordinal: 0, context, page, blocks: Rc::default() })
+    }
+
+    /// Whether loads outside buffers are noticed.
+    pub fn guards_loads(&self) -> bool {
+        self.page.is_some()
     }
 
     /// Loads a CUBIN and prepares its kernel `name` for `launch`; `args` are checked against its parameters.
@@ -133,13 +200,23 @@ impl Gpu {
         Ok(Kernel { function, launch })
     }
 
-    /// Makes the buffers of `args` and fills them.
-    pub fn inputs<'a>(&self, args: &'a [Arg]) -> Result<Inputs<'a>, String> {
+    /// Makes the buffers of `args` at the given end of their mappings and fills them.
+    pub fn inputs<'a>(&self, args: &'a [Arg], side: Side) -> Result<Inputs<'a>, String> {
+        self.placed(args, self.page, side)
+    }
+
+    /// Makes the buffers of `args` by `cudaMalloc`, without unmapped pages around them, and fills them.
+    pub fn plain_inputs<'a>(&self, args: &'a [Arg]) -> Result<Inputs<'a>, String> {
+        self.placed(args, None, Side::End)
+    }
+
+    fn placed<'a>(&self, args: &'a [Arg], page: Option<u64>, side: Side) -> Result<Inputs<'a>, String> {
         let wanted: u64 = args.iter().flat_map(Arg::buffers).map(|buffer| buffer.bytes).sum();
         if wanted > MOST_BYTES {
             return Err(format!("its buffers need {} MiB of device memory", wanted >> 20));
         }
-        let mut inputs = Inputs { values: Vec::new(), placed: Vec::new() };
+        let (values, placed, blocks) = (Vec::new(), Vec::new(), self.blocks.clone());
+        let mut inputs = Inputs { values, placed, page, side, blocks };
         for (argument, arg) in args.iter().enumerate() {
             let value = match arg {
                 Arg::Scalar { bytes } => bytes.clone(),
@@ -160,6 +237,39 @@ impl Gpu {
         }
         inputs.refill()?;
         Ok(inputs)
+    }
+
+    /// `count` zero words of host memory that the device can write.
+    pub fn host_words(&self, count: usize) -> Result<HostWords, String> {
+        let bytes = count.max(1) * size_of::<u64>();
+        let mut at = std::ptr::null_mut();
+        // SAFETY: the pointer is valid; the memory has the length that is cleared.
+        unsafe {
+            let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP;
+            sys::cuMemHostAlloc(&mut at, bytes, flags).result().map_err(explain)?;
+            at.cast::<u8>().write_bytes(0, bytes);
+        }
+        Ok(HostWords { at: at.cast_const().cast(), count })
+    }
+
+    /// Waits for all work so far, but not longer than `limit`.
+    pub fn wait_for(&self, limit: Duration) -> Result<(), String> {
+        let mark = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(explain)?;
+        // SAFETY: the event lives until the process ends.
+        unsafe { result::event::record(mark, std::ptr::null_mut()) }.map_err(explain)?;
+        let begun = Instant::now();
+        loop {
+            // SAFETY: as above.
+            match unsafe { sys::cuEventQuery(mark) } {
+                sys::CUresult::CUDA_ERROR_NOT_READY if begun.elapsed() < limit => {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                sys::CUresult::CUDA_ERROR_NOT_READY => {
+                    return Err(format!("{DOES_NOT_END} within {:.1} s", limit.as_secs_f64()));
+                }
+                status => return status.result().map_err(explain),
+            }
+        }
     }
 
     /// Waits for all work; tells what went wrong in it.
@@ -194,13 +304,17 @@ impl Kernel {
         Ok(())
     }
 
-    /// Queues one launch.
+    /// Queues one launch on the default stream.
     pub fn launch(&self, inputs: &Inputs) -> Result<(), String> {
+        self.launch_on(std::ptr::null_mut(), inputs)
+    }
+
+    /// Queues one launch on a stream, which must live.
+    pub fn launch_on(&self, stream: sys::CUstream, inputs: &Inputs) -> Result<(), String> {
         let mut params: Vec<*mut c_void> =
             inputs.values.iter().map(|value| value.as_ptr().cast_mut().cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (self.launch.grid, self.launch.block);
         let shared = self.launch.shared_bytes;
-        let stream = std::ptr::null_mut();
         // SAFETY: the driver reads as many bytes per parameter as were checked when the kernel was loaded.
         unsafe {
             result::launch_kernel(self.function, (gx, gy, gz), (bx, by, bz), shared, stream, &mut params)
@@ -234,12 +348,20 @@ impl Kernel {
 
 impl<'a> Inputs<'a> {
     fn place(&mut self, argument: usize, spec: &'a Buffer) -> Result<sys::CUdeviceptr, String> {
-        let total = usize::try_from(spec.bytes.saturating_add(2 * GUARD)).unwrap_or(usize::MAX);
-        // SAFETY: a plain allocation.
-        let base = unsafe { result::malloc_sync(total) }.map_err(explain)?;
-        let at = base + GUARD;
+        let (at, before, after) = match self.page {
+            Some(page) => {
+                let layout = Layout::new(spec.bytes, page, self.side);
+                (map(layout.mapped)? + layout.before, layout.before, layout.after)
+            }
+            None => {
+                let total = usize::try_from(spec.bytes.saturating_add(2 * GUARD)).unwrap_or(usize::MAX);
+                // SAFETY: a plain allocation.
+                let base = unsafe { result::malloc_sync(total) }.map_err(explain)?;
+                (base + GUARD, GUARD, GUARD)
+            }
+        };
         let index = self.placed.len();
-        self.placed.push(Placed { argument, at, spec, pointers: Vec::new() });
+        self.placed.push(Placed { argument, at, spec, before, after, pointers: Vec::new() });
         let mut pointers = Vec::new();
         for (offset, inner) in &spec.pointers {
             pointers.push((*offset, self.place(argument, inner)?));
@@ -254,20 +376,18 @@ impl<'a> Inputs<'a> {
     pub fn refill(&self) -> Result<(), String> {
         for placed in &self.placed {
             let bytes = placed.spec.bytes as usize;
-            // SAFETY: the guards lie inside the allocation, which is GUARD larger on both sides.
-            unsafe {
-                result::memset_d8_sync(placed.at - GUARD, CANARY, GUARD as usize).map_err(explain)?;
-                result::memset_d8_sync(placed.at + placed.spec.bytes, CANARY, GUARD as usize)
-                    .map_err(explain)?;
+            for (_, at, length) in placed.guards() {
+                // SAFETY: guards with a length lie inside the allocation.
+                unsafe { result::memset_d8_sync(at, CANARY, length as usize) }.map_err(explain)?;
             }
-            let whole = matches!(placed.spec.fill, Fill::Ramp { .. });
-            let block = fill(&placed.spec.fill, if whole { bytes } else { bytes.min(BLOCK) });
-            // SAFETY: every copy ends inside the buffer.
+            let block = self.block(&placed.spec.fill, bytes);
+            let block = block.get(..block.len().min(bytes)).unwrap_or_default();
+            // SAFETY: every copy ends inside the buffer; what is copied is a multiple of the block, the last time its part.
             unsafe {
-                result::memcpy_htod_sync(placed.at, &block).map_err(explain)?;
+                result::memcpy_htod_sync(placed.at, block).map_err(explain)?;
                 let mut done = block.len();
                 while done < bytes && !block.is_empty() {
-                    let length = block.len().min(bytes - done);
+                    let length = done.min(bytes - done);
                     result::memcpy_dtod_sync(placed.at + done as u64, placed.at, length).map_err(explain)?;
                     done += length;
                 }
@@ -283,14 +403,24 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
+    /// What a buffer of `bytes` begins with and repeats.
+    fn block(&self, fill: &Fill, bytes: usize) -> Rc<Vec<u8>> {
+        let length = period(fill).unwrap_or(bytes.max(BLOCK));
+        let mut blocks = self.blocks.borrow_mut();
+        if let Some((_, known)) = blocks.iter().find(|(of, block)| of == fill && block.len() >= length) {
+            return known.clone();
+        }
+        let block = Rc::new(self::fill(fill, length));
+        blocks.push((fill.clone(), block.clone()));
+        block
+    }
+
     /// Writes into guard zones since the last [`Inputs::refill`], in words.
     pub fn out_of_range(&self) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for placed in &self.placed {
-            let sides =
-                [("before its start", placed.at - GUARD), ("after its end", placed.at + placed.spec.bytes)];
-            for (side, at) in sides {
-                let changed = read(at, GUARD)?.iter().filter(|&&byte| byte != CANARY).count();
+            for (side, at, length) in placed.guards() {
+                let changed = read(at, length)?.iter().filter(|&&byte| byte != CANARY).count();
                 if changed > 0 {
                     found.push(format!("argument {}: {changed} B were written {side}", placed.argument));
                 }
@@ -307,6 +437,97 @@ impl<'a> Inputs<'a> {
 
     pub fn bytes(&self) -> u64 {
         self.placed.iter().map(|placed| placed.spec.bytes).sum()
+    }
+
+    /// Every buffer, nested ones included.
+    pub fn ranges(&self) -> Vec<Range> {
+        let range =
+            |placed: &Placed| Range { argument: placed.argument, at: placed.at, bytes: placed.spec.bytes };
+        self.placed.iter().map(range).collect()
+    }
+
+    /// Whether a load just before or after some buffer would not fault.
+    pub fn has_room_around(&self) -> bool {
+        self.page.is_some() && self.placed.iter().any(|placed| placed.before >= ALIGNMENT)
+    }
+
+    /// The address of the buffer of argument `argument`; 0 where it has none.
+    pub fn address(&self, argument: usize) -> sys::CUdeviceptr {
+        self.placed.iter().find(|placed| placed.argument == argument).map_or(0, |placed| placed.at)
+    }
+}
+
+/// A buffer on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The argument it is made for.
+    pub argument: usize,
+    pub at: sys::CUdeviceptr,
+    pub bytes: u64,
+}
+
+/// Words of host memory that the device writes; they outlive a fault.
+pub struct HostWords {
+    at: *const u64,
+    count: usize,
+}
+
+impl HostWords {
+    /// As the device addresses it, which is as the host does.
+    pub fn address(&self) -> sys::CUdeviceptr {
+        self.at as sys::CUdeviceptr
+    }
+
+    pub fn read(&self) -> Vec<u64> {
+        // SAFETY: the allocation holds `count` words and is never freed; the device may still write them, hence volatile.
+        (0..self.count).map(|word| unsafe { self.at.add(word).read_volatile() }).collect()
+    }
+}
+
+impl Placed<'_> {
+    /// The canaries that are there: where they lie in words, their address and their length.
+    fn guards(&self) -> impl Iterator<Item = (&'static str, sys::CUdeviceptr, u64)> {
+        let before = ("before its start", self.at - self.before, self.before);
+        let after = ("after its end", self.at + self.spec.bytes, self.after);
+        [before, after].into_iter().filter(|(_, _, length)| *length > 0)
+    }
+}
+
+fn memory_properties() -> sys::CUmemAllocationProp {
+    // SAFETY: a plain C structure, for which zero is a valid value.
+    let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    properties
+}
+
+/// The granularity of mappings on device 0 in bytes; `None` where the driver does not tell.
+fn page_bytes() -> Option<u64> {
+    use sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM as MINIMUM;
+    let mut bytes = 0;
+    // SAFETY: both pointers are valid.
+    let status = unsafe { sys::cuMemGetAllocationGranularity(&mut bytes, &memory_properties(), MINIMUM) };
+    status.result().ok()?;
+    Some(bytes as u64).filter(|&bytes| bytes > 0)
+}
+
+/// Device memory of `bytes` bytes, a multiple of the page, between [`GUARD_PAGES`] of addresses that are not mapped.
+fn map(bytes: u64) -> Result<sys::CUdeviceptr, String> {
+    let properties = memory_properties();
+    let (length, reserved) = (bytes as usize, (bytes + 2 * GUARD_PAGES) as usize);
+    let (mut base, mut handle) = (0, 0);
+    // SAFETY: plain C structures, for which zero is a valid value; all pointers are to live locals. The memory is mapped
+    // inside the reserved range and never unmapped.
+    unsafe {
+        let mut access: sys::CUmemAccessDesc = std::mem::zeroed();
+        access.location = properties.location;
+        access.flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        sys::cuMemAddressReserve(&mut base, reserved, 0, 0, 0).result().map_err(explain)?;
+        let at = base + GUARD_PAGES;
+        sys::cuMemCreate(&mut handle, length, &properties, 0).result().map_err(explain)?;
+        sys::cuMemMap(at, length, 0, handle, 0).result().map_err(explain)?;
+        sys::cuMemSetAccess(at, length, &access, 1).result().map_err(explain)?;
+        Ok(at)
     }
 }
 
@@ -332,6 +553,19 @@ pub fn zeroed(bytes: usize) -> Result<sys::CUdeviceptr, String> {
         result::memset_d8_sync(at, 0, bytes).map_err(explain)?;
         Ok(at)
     }
+}
+
+/// Bytes after which a buffer's content may begin anew, about [`BLOCK`]; `None` for a ramp that is longer.
+fn period(fill: &Fill) -> Option<usize> {
+    let unit = match fill {
+        Fill::Zero => 1,
+        Fill::Bytes(pattern) => pattern.len().max(1),
+        Fill::Index { element_bytes, .. } | Fill::Float { element_bytes } => usize::from(*element_bytes),
+        Fill::Ramp { element_bytes, limit } => {
+            usize::try_from(*limit).ok()?.max(1).checked_mul(usize::from(*element_bytes))?
+        }
+    };
+    (unit <= BLOCK).then(|| BLOCK / unit.max(1) * unit.max(1))
 }
 
 /// The first `bytes` bytes of a fill.
@@ -406,6 +640,28 @@ mod tests {
         }
         let ramp = fill(&Fill::Ramp { element_bytes: 2, limit: 3 }, 8);
         assert_eq!(ramp, [0, 0, 1, 0, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn buffers_lie_at_one_end_of_their_pages() {
+        let page = 2 << 20;
+        // 1000 B end 24 B before the next 256; the rest of the page is on the other side.
+        let end = Layout::new(1000, page, Side::End);
+        assert_eq!(end, Layout { mapped: page, before: page - 1024, after: 24 });
+        let start = Layout::new(1000, page, Side::Start);
+        assert_eq!(start, Layout { mapped: page, before: 0, after: page - 1000 });
+        // A whole number of pages leaves nothing on either side.
+        assert_eq!(Layout::new(page, page, Side::End), Layout { mapped: page, before: 0, after: 0 });
+        assert_eq!(Layout::new(0, page, Side::End).after, 256);
+    }
+
+    #[test]
+    fn fills_begin_anew_where_their_elements_do() {
+        assert_eq!(period(&Fill::Float { element_bytes: 4 }), Some(BLOCK));
+        assert_eq!(period(&Fill::Bytes(vec![0; 12])), Some(BLOCK / 12 * 12));
+        // 0, 1, … 999 in four bytes each, as often as fits.
+        assert_eq!(period(&Fill::Ramp { element_bytes: 4, limit: 1000 }), Some(BLOCK / 4000 * 4000));
+        assert_eq!(period(&Fill::Ramp { element_bytes: 4, limit: 1 << 20 }), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Sizes are large enough that bounds guards hold, indices small enough that every buffer has room for them, floats
 //! finite. What cannot be made (textures, structs of unknown layout) is an error with the reason, never a guess.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::job::{Arg, Buffer, Fill};
 use crate::ir::ast::{
@@ -15,6 +15,8 @@ use crate::ir::ast::{
 pub struct Known {
     /// A scalar's value.
     pub value: Option<f64>,
+    /// Numbers in a struct, in the order of its fields.
+    pub fields: Vec<f64>,
     /// Bytes of the buffer behind a pointer.
     pub extent_bytes: Option<u64>,
     /// Integers in the buffer are in `0..limit`.
@@ -35,6 +37,7 @@ pub struct Types<'a> {
     constants: FxHashMap<Name, i64>,
     enums: FxHashMap<Name, Option<&'a Type>>,
     macros: FxHashMap<Name, TemplateArg>,
+    enumerators: FxHashSet<Name>,
 }
 
 /// What one set of arguments is made by.
@@ -90,6 +93,7 @@ impl<'a> Types<'a> {
             }
             for definition in &unit.enums {
                 types.enums.entry(definition.name).or_insert(definition.underlying.as_ref());
+                types.enumerators.extend(definition.items.iter().map(|(name, _)| *name));
             }
             for global in &unit.globals {
                 if let crate::ir::ast::Init::Assign(value) = &global.init
@@ -107,6 +111,96 @@ impl<'a> Types<'a> {
         if let Some(meaning) = parsed(body) {
             self.macros.entry(Name::new(name)).or_insert(meaning);
         }
+    }
+
+    /// The instance of a template kernel to run, and the arguments that had to be made up because no launch gives them: types
+    /// become `float`, as the analysis assumes; numbers the block's width where their name speaks of it, else 4.
+    pub fn instance(&self, kernel: &FunctionDef, instance: &str, width: u32) -> (String, Vec<String>) {
+        let (plain, inside) = match instance.split_once('<') {
+            Some((plain, rest)) => (plain, rest.rsplit_once('>').map_or(rest, |(inside, _)| inside)),
+            None => (instance, ""),
+        };
+        let written = split(inside);
+        let (mut made, mut args, mut is_rewritten) = (Vec::new(), Vec::new(), false);
+        for (index, param) in kernel.template.iter().enumerate() {
+            let is_type = matches!(param.kind, TemplateParamKind::Type { .. });
+            let fits = |text: &&String| {
+                let fits_kind = match parsed(text) {
+                    Some(TemplateArg::Value(_)) => !is_type,
+                    // A lone name may be either.
+                    Some(TemplateArg::Type(Type::Named(_))) | None => true,
+                    Some(TemplateArg::Type(_)) => is_type,
+                };
+                fits_kind && self.is_known(text)
+            };
+            let given = written.get(index).filter(fits);
+            let arg = match (&param.kind, given) {
+                (TemplateParamKind::Value { ty: Type::Named(path), .. }, Some(text))
+                    if self.enums.contains_key(&path.name)
+                        && matches!(parsed(text), Some(TemplateArg::Value(_))) =>
+                {
+                    // No number becomes an enumerator by itself.
+                    is_rewritten = true;
+                    format!("({}){text}", path.name)
+                }
+                (_, Some(text)) => text.clone(),
+                (TemplateParamKind::Type { default: Some(_) }, None)
+                | (TemplateParamKind::Value { default: Some(_), .. }, None)
+                    if written.get(index).is_none() =>
+                {
+                    break;
+                }
+                _ if param.is_pack => break,
+                (TemplateParamKind::Template, None) => return (instance.to_owned(), Vec::new()),
+                (TemplateParamKind::Type { .. }, None) => "float".to_owned(),
+                (TemplateParamKind::Value { ty: Type::Bool, .. }, None) => "true".to_owned(),
+                (TemplateParamKind::Value { .. }, None) => {
+                    let name = param.name.as_str().to_ascii_lowercase();
+                    let is_width = ["block", "thread", "bdim"].iter().any(|part| name.contains(part))
+                        && !name.contains("per");
+                    if is_width { width.to_string() } else { "4".to_owned() }
+                }
+            };
+            if given.is_none() {
+                made.push(format!("{} = {arg}", param.name));
+            }
+            args.push(arg);
+        }
+        if made.is_empty() && !is_rewritten {
+            return (instance.to_owned(), made);
+        }
+        args.extend(written.into_iter().skip(args.len()));
+        (format!("{plain}<{}>", args.join(", ")), made)
+    }
+
+    /// Whether every name in a template argument means something where the slice ends.
+    fn is_known(&self, text: &str) -> bool {
+        const WORDS: [&str; 6] = ["const", "struct", "sizeof", "true", "false", "nullptr"];
+        let names = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let mut names = names.filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+        names.all(|name| {
+            let interned = Name::new(name);
+            WORDS.contains(&name)
+                || text.contains("::")
+                || integer(&[name]).is_some()
+                || builtin(name).is_some()
+                || self.structs.contains_key(&interned)
+                || self.aliases.contains_key(&interned)
+                || self.enums.contains_key(&interned)
+                || self.enumerators.contains(&interned)
+                || self.constants.contains_key(&interned)
+                || self.macros.contains_key(&interned)
+        })
+    }
+
+    /// `sizeof` a type of the project; `None` where its layout is not known.
+    pub fn size(&self, ty: &Type) -> Option<u64> {
+        self.shape(ty, &Env::default(), 0).ok().map(|shape| shape.bytes())
+    }
+
+    /// What an object-like macro stands for, where that is a type or a number.
+    pub fn meaning(&self, name: Name) -> Option<&TemplateArg> {
+        self.macros.get(&name)
     }
 
     /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`. Integers that nothing is
@@ -143,30 +237,35 @@ impl<'a> Types<'a> {
                 let size = if matches!(shape, Shape::Array(..)) { shape.bytes() } else { *size };
                 let mut bytes = vec![0; usize::try_from(size).map_err(|_| "too large".to_owned())?];
                 let mut pointers = Vec::new();
-                self.fill_struct(shape, 0, name, making, &mut bytes, &mut pointers)?;
+                let mut fields = known.fields.into_iter();
+                self.fill_struct(shape, 0, name, making, &mut fields, &mut bytes, &mut pointers)?;
                 Ok(Arg::Struct { bytes, pointers })
             }
         }
     }
 
+    /// `numbers` are known, in order; the rest is made up.
+    #[expect(clippy::too_many_arguments, reason = "the two last are what is filled, and it calls itself")]
     fn fill_struct(
         &self,
         shape: &Shape,
         at: u64,
         name: &str,
         making: &Making,
+        numbers: &mut dyn Iterator<Item = f64>,
         bytes: &mut [u8],
         pointers: &mut Vec<(usize, Buffer)>,
     ) -> Result<(), String> {
         match shape {
             Shape::Struct(_, _, fields) => {
                 for (offset, field) in fields {
-                    self.fill_struct(field, at + offset, name, making, bytes, pointers)?;
+                    self.fill_struct(field, at + offset, name, making, numbers, bytes, pointers)?;
                 }
             }
             Shape::Array(count, of) => {
                 for index in 0..*count {
-                    self.fill_struct(of, at + index * of.bytes(), name, making, bytes, pointers)?;
+                    let at = at + index * of.bytes();
+                    self.fill_struct(of, at, name, making, numbers, bytes, pointers)?;
                 }
             }
             Shape::Pointer(to) => {
@@ -174,7 +273,7 @@ impl<'a> Types<'a> {
             }
             Shape::Int(_) | Shape::Float(_) => {
                 let mut value = Vec::new();
-                scalar(shape, name, None, making.size, &mut value);
+                scalar(shape, name, numbers.next(), making.size, &mut value);
                 for (place, byte) in bytes.iter_mut().skip(at as usize).zip(value) {
                     *place = byte;
                 }
@@ -211,7 +310,8 @@ impl<'a> Types<'a> {
             element => {
                 let mut pattern = vec![0; element.bytes().min(4096) as usize];
                 let mut pointers = Vec::new();
-                self.fill_struct(&element, 0, name, making, &mut pattern, &mut pointers)?;
+                let mut none = std::iter::empty();
+                self.fill_struct(&element, 0, name, making, &mut none, &mut pattern, &mut pointers)?;
                 if !pointers.is_empty() {
                     return Err("an array of structs that hold pointers".to_owned());
                 }
@@ -390,6 +490,12 @@ fn parsed(text: &str) -> Option<TemplateArg> {
     if let Ok(number) = text.trim_end_matches(['u', 'U', 'l', 'L']).parse::<u64>() {
         return value(number);
     }
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && let Ok(number) = text.trim_end_matches(['f', 'F']).parse::<f64>()
+    {
+        let kind = ExprKind::Float { value: number, double: !text.ends_with(['f', 'F']) };
+        return Some(TemplateArg::Value(Expr { span, kind }));
+    }
     let words: Vec<&str> =
         text.split_whitespace().filter(|word| !["const", "struct"].contains(word)).collect();
     let [name] = words.as_slice() else { return integer(&words).map(TemplateArg::Type) };
@@ -531,6 +637,30 @@ mod tests {
         ));
         assert!(matches!(parsed("float4*"), Some(TemplateArg::Type(Type::Pointer { .. }))));
         assert!(matches!(parsed("32u"), Some(TemplateArg::Value(_))));
+    }
+
+    #[test]
+    fn template_arguments_that_no_launch_gives_are_made_up() {
+        use crate::lint::check::{Input, analyze};
+        let text = "struct S { int a; }; enum E { FIRST }; const int WIDE = 8;\n\
+                    template <class T, int blockSize, E n, bool flag, int last = 2>\n\
+                    __global__ void k(T* p) { p[threadIdx.x] = 0; }\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(crate::source::SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let types = Types::of(units());
+        let kernel = units().flat_map(|unit| &unit.functions).next().expect("a kernel");
+        let made = |instance: &str| types.instance(kernel, instance, 128);
+        let (name, unknown) = made("ns::k<T, b, FIRST, flag>");
+        assert_eq!(name, "ns::k<float, 128, FIRST, true>");
+        assert_eq!(unknown, ["T = float", "blockSize = 128", "flag = true"]);
+        assert_eq!(made("k").0, "k<float, 128, 4, true>");
+        let whole = "k<S, 16, FIRST, false, 3>";
+        assert_eq!(made(whole), (whole.to_owned(), Vec::new()));
+        assert_eq!(made("k<unsigned int, 2 * WIDE, 3, true>").0, "k<unsigned int, 2 * WIDE, (E)3, true>");
+        // The analysis may know less of a type than that it is one.
+        assert_eq!(made("k<0, 16, 3, true>").0, "k<float, 16, (E)3, true>");
     }
 
     #[test]

@@ -22,14 +22,119 @@ pub struct Job {
     /// In the order of the kernel's parameters.
     pub args: Vec<Arg>,
     pub predictions: Vec<Prediction>,
-    /// `source` with the proposed fix applied: compiled, compared and timed beside it.
-    pub fixed_source: Option<String>,
+    /// Proposed fixes: each is compiled, compared and timed beside `source` on its own.
+    pub fixes: Vec<Fixed>,
     /// `-D` values, `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,
     /// Directories for `#include`.
     pub include_dirs: Vec<String>,
     /// Record addresses even where CUPTI is there.
     pub record: bool,
+    /// The architecture to compile for; the device's own where `None`.
+    pub arch: Option<Arch>,
+    /// Tell which of the predictions' accesses leave the buffers, and measure nothing.
+    pub trace: bool,
+    /// Compile, and run nothing: needs no device where `arch` is given.
+    pub compile_only: bool,
+    /// Seconds that the child may take; fixes are not begun in the second half. 0: no limit.
+    pub seconds: f64,
+    /// Instead of a kernel, what an access-policy window leaves behind is shown; all but `arch` above is without meaning.
+    pub window: Option<Window>,
+}
+
+/// The source with one fix applied.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Fixed {
+    /// What the fix does: `pad the rows of 'tile'`.
+    pub title: String,
+    /// The rule that proposes it.
+    pub rule: String,
+    /// The predictions whose findings propose it.
+    pub ids: Vec<u64>,
+    pub source: String,
+    /// The fixed file for nvcc; `None` where the fix reaches into other files.
+    pub whole_file: Option<String>,
+    /// Count its global requests too: the fix is to save some.
+    pub count_requests: bool,
+}
+
+/// An L2 access-policy window as host code sets it, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Window {
+    /// `accessPolicyWindow.num_bytes`
+    pub bytes: u64,
+    /// `accessPolicyWindow.hitRatio`: the share of the window whose lines persist.
+    pub hit_ratio: f64,
+    /// `cudaLimitPersistingL2CacheSize`
+    pub set_aside: u64,
+}
+
+/// An architecture of a GPU: `sm_90`, `sm_90a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Arch {
+    /// Compute capability times ten.
+    pub number: u32,
+    /// `a`: that device alone; `f`: its family.
+    pub suffix: Option<char>,
+}
+
+impl Arch {
+    /// Whether a device of compute capability `device` (times ten) runs machine code for this architecture: one of the same
+    /// major capability and no lower minor one does; code for `sm_90a` needs exactly that.
+    ///
+    /// CUDA C++ Programming Guide, "Binary Compatibility".
+    pub fn runs_on(self, device: u32) -> bool {
+        match self.suffix {
+            Some('a') => device == self.number,
+            _ => device / 10 == self.number / 10 && device >= self.number,
+        }
+    }
+}
+
+impl From<u32> for Arch {
+    fn from(number: u32) -> Arch {
+        Arch { number, suffix: None }
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.number)?;
+        self.suffix.map_or(Ok(()), |suffix| write!(f, "{suffix}"))
+    }
+}
+
+impl std::str::FromStr for Arch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Arch, String> {
+        let digits = text.strip_prefix("sm_").unwrap_or_default();
+        let (digits, suffix) = match digits.strip_suffix(['a', 'f']) {
+            Some(digits) => (digits, text.chars().next_back()),
+            None => (digits, None),
+        };
+        match digits.parse() {
+            Ok(number @ 30..=999) => Ok(Arch { number, suffix }),
+            _ => Err(format!("`{text}` is no architecture such as `sm_90`")),
+        }
+    }
+}
+
+impl TryFrom<String> for Arch {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Arch, String> {
+        text.parse()
+    }
+}
+
+impl From<Arch> for String {
+    fn from(arch: Arch) -> String {
+        arch.to_string()
+    }
 }
 
 /// Extents of a launch and its dynamic shared memory in bytes.
@@ -76,6 +181,18 @@ impl Arg {
         Arg::Buffer(Buffer { bytes, fill, pointers: Vec::new() })
     }
 
+    /// The same argument with zero in place of made-up integers in its buffers; equal where there are none.
+    pub fn zeroed(&self) -> Arg {
+        match self {
+            Arg::Scalar { .. } => self.clone(),
+            Arg::Buffer(buffer) => Arg::Buffer(buffer.zeroed()),
+            Arg::Struct { bytes, pointers } => {
+                let pointers = pointers.iter().map(|(at, buffer)| (*at, buffer.zeroed())).collect();
+                Arg::Struct { bytes: bytes.clone(), pointers }
+            }
+        }
+    }
+
     /// Every buffer of this argument, nested ones after the one that points to them.
     pub fn buffers(&self) -> Vec<&Buffer> {
         match self {
@@ -97,6 +214,15 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    fn zeroed(&self) -> Buffer {
+        let fill = match &self.fill {
+            Fill::Index { .. } | Fill::Ramp { .. } | Fill::Bytes(_) => Fill::Zero,
+            Fill::Zero | Fill::Float { .. } => self.fill.clone(),
+        };
+        let pointers = self.pointers.iter().map(|(at, buffer)| (*at, buffer.zeroed())).collect();
+        Buffer { bytes: self.bytes, fill, pointers }
+    }
+
     fn all(&self) -> Vec<&Buffer> {
         std::iter::once(self).chain(self.pointers.iter().flat_map(|(_, buffer)| buffer.all())).collect()
     }
@@ -211,7 +337,15 @@ pub struct Device {
     /// As `cuDriverGetVersion`: 13000 for CUDA 13.0.
     pub driver: u32,
     pub l2_bytes: u64,
+    /// Most bytes of L2 that may be set aside for persisting lines (`persistingL2CacheMaxSize`).
+    pub persisting_bytes: u64,
+    /// Most bytes of an access-policy window (`accessPolicyMaxWindowSize`).
+    pub window_bytes: u64,
+    pub multiprocessors: u32,
 }
+
+/// Begins the failure of a kernel that was still running when its time was over.
+pub const DOES_NOT_END: &str = "the kernel does not end";
 
 /// What one instruction or one source access was measured to do, summed over all its executions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -278,19 +412,50 @@ impl fmt::Display for Method {
     }
 }
 
-/// Time of the kernel as it is and with the fix: medians in milliseconds.
+/// Time of the kernel as it is and with each fix: medians in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Timing {
     pub before_ms: f64,
-    pub after_ms: Option<f64>,
-    /// Whether all buffers were bitwise equal after one run of each on the same inputs.
-    pub outputs_equal: Option<bool>,
-    /// Why there is no time for the fix.
-    pub fix_note: Option<String>,
     /// Launches behind each median, and distinct input sets they rotated over.
     pub launches: u32,
     pub input_sets: u32,
+    /// One for each of [`Job::fixes`], in their order.
+    pub fixes: Vec<FixRun>,
+}
+
+/// What became of one fix.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FixRun {
+    pub title: String,
+    pub rule: String,
+    pub after_ms: Option<f64>,
+    /// Whether all buffers were bitwise equal after one run of each on the same inputs.
+    pub outputs_equal: Option<bool>,
+    /// Requests to global memory in one launch with the fix, where they were asked for.
+    pub global_requests: Option<u64>,
+    /// Why there is no time, or why outputs were not compared.
+    pub note: Option<String>,
+}
+
+impl fmt::Display for FixRun {
+    /// `0.46 ms, outputs equal`, without the time before.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(after) = self.after_ms {
+            let equal = match self.outputs_equal {
+                Some(true) => "outputs equal",
+                Some(false) => "OUTPUTS DIFFER",
+                None => "outputs not compared",
+            };
+            write!(f, "{after:.3} ms, {equal}")?;
+        }
+        match &self.note {
+            Some(note) if self.after_ms.is_some() => write!(f, ": {note}"),
+            Some(note) => write!(f, "not timed: {note}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the child process found out about one job. Everything it could not do is in `notes` or `failure`.
@@ -303,7 +468,7 @@ pub struct Run {
     pub method: Option<Method>,
     pub measured: Vec<Measured>,
     pub timing: Option<Timing>,
-    /// Writes outside a buffer: `argument 1: 16 bytes changed after its end`.
+    /// Accesses outside a buffer: `argument 1: 16 B were written after its end`.
     pub out_of_range: Vec<String>,
     /// What did not work but did not stop the run.
     pub notes: Vec<String>,
@@ -319,13 +484,29 @@ impl Run {
         let fault = |why: &String| why.contains("ILLEGAL_ADDRESS");
         !self.out_of_range.is_empty() || self.failure.as_ref().is_some_and(fault)
     }
+
+    /// Whether the kernel was still running when its time was over.
+    pub fn did_not_end(&self) -> bool {
+        self.failure.as_ref().is_some_and(|why| why.starts_with(DOES_NOT_END))
+    }
+
+    /// Requests to global memory in one launch, where they were counted.
+    pub fn global_requests(&self) -> Option<u64> {
+        (self.method == Some(Method::SassMetrics)).then(|| global_requests(&self.measured))
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Requests to global memory among what was measured.
+pub fn global_requests(measured: &[Measured]) -> u64 {
+    measured.iter().filter(|m| m.space == Some(Space::Global)).map(|m| m.requests).sum()
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     Confirmed,
     Refuted,
+    #[default]
     NotRun,
 }
 
@@ -340,7 +521,7 @@ impl fmt::Display for Status {
 }
 
 /// The verdict on one prediction: the object under `properties.verification` in SARIF and `verification` in JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
     pub id: u64,
@@ -372,6 +553,18 @@ pub struct Verification {
     pub milliseconds_after: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs_equal: Option<bool>,
+    /// Requests to global memory of one launch before and after the fix, where the fix is to save some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_requests_before: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_requests_after: Option<u64>,
+}
+
+impl Verification {
+    /// A finding that was not confronted with a device, and why.
+    pub fn not_run(reason: impl Into<String>) -> Verification {
+        Verification { reason: Some(reason.into()), ..Verification::default() }
+    }
 }
 
 impl fmt::Display for Verification {
@@ -398,5 +591,24 @@ impl fmt::Display for Verification {
             (Some(before), Some(after)) => write!(f, "; {before:.3} -> {after:.3} ms with the fix"),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures() {
+        let arch = |text: &str| text.parse::<Arch>();
+        assert_eq!(arch("sm_90"), Ok(Arch::from(90)));
+        assert_eq!(arch("sm_90a").map(|arch| arch.to_string()), Ok("sm_90a".to_owned()));
+        for wrong in ["90", "sm_", "sm_9", "compute_90", "sm_90b", "sm_a"] {
+            assert!(arch(wrong).is_err(), "{wrong}");
+        }
+        // Code for 8.0 runs on 8.6, not the other way round, and not on 9.0; sm_90a on 9.0 alone.
+        let runs = |text: &str, device| arch(text).is_ok_and(|arch| arch.runs_on(device));
+        assert!(runs("sm_80", 86) && !runs("sm_86", 80) && !runs("sm_80", 90));
+        assert!(runs("sm_90a", 90) && runs("sm_100f", 103) && !runs("sm_100a", 103));
     }
 }

@@ -15,18 +15,36 @@ use cudarc::{cupti, driver, nvrtc};
 pub struct Availability {
     /// The driver's library, libcuda.
     pub driver: Result<(), String>,
-    /// The first device: its name.
-    pub device: Result<String, String>,
+    /// The first device.
+    pub device: Result<Found, String>,
     /// The runtime compiler: its version.
     pub nvrtc: Result<String, String>,
     /// The profiling interface; without it addresses are recorded instead.
     pub cupti: Result<(), String>,
 }
 
+/// A device and what it can do, as far as that is known without a context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    pub name: String,
+    /// Compute capability times ten.
+    pub arch: u32,
+    pub l2_bytes: u64,
+    /// Most bytes of L2 that may be set aside for persisting lines.
+    pub persisting_bytes: u64,
+    /// Most bytes of an access-policy window.
+    pub window_bytes: u64,
+}
+
 impl Availability {
     /// Whether kernels can be compiled and run; CUPTI is not needed for that.
     pub fn can_run(&self) -> bool {
-        self.driver.is_ok() && self.device.is_ok() && (self.nvrtc.is_ok() || nvcc().is_some())
+        self.driver.is_ok() && self.device.is_ok() && self.can_compile()
+    }
+
+    /// Whether kernels can be compiled, for any device.
+    pub fn can_compile(&self) -> bool {
+        self.nvrtc.is_ok() || nvcc().is_some()
     }
 }
 
@@ -39,7 +57,8 @@ impl fmt::Display for Availability {
         };
         let there = |result: &Result<(), String>| say(&result.clone().map(|()| "found".to_owned()));
         writeln!(f, "driver: {}", there(&self.driver))?;
-        writeln!(f, "device: {}", say(&self.device))?;
+        let device = |found: Found| format!("{} (sm_{})", found.name, found.arch);
+        writeln!(f, "device: {}", say(&self.device.clone().map(device)))?;
         writeln!(f, "NVRTC:  {}", say(&self.nvrtc))?;
         write!(f, "CUPTI:  {}", there(&self.cupti))
     }
@@ -62,8 +81,9 @@ pub fn driver() -> Result<(), String> {
     }
 }
 
-/// The name of device 0; needs [`driver`] to have said yes.
-fn first_device() -> Result<String, String> {
+/// Device 0; needs [`driver`] to have said yes.
+fn first_device() -> Result<Found, String> {
+    use driver::sys::CUdevice_attribute as A;
     driver::result::init().map_err(|error| format!("the driver does not start: {error:?}"))?;
     match driver::result::device::get_count() {
         Ok(count) if count > 0 => {}
@@ -71,7 +91,19 @@ fn first_device() -> Result<String, String> {
         Err(error) => return Err(format!("no CUDA device: {error:?}")),
     }
     let device = driver::result::device::get(0).map_err(|error| format!("device 0: {error:?}"))?;
-    driver::result::device::get_name(device).map_err(|error| format!("device 0: {error:?}"))
+    let name = driver::result::device::get_name(device).map_err(|error| format!("device 0: {error:?}"))?;
+    let attribute = |which| {
+        // SAFETY: the device was just got.
+        unsafe { driver::result::device::get_attribute(device, which) }.unwrap_or(0).max(0) as u32
+    };
+    Ok(Found {
+        name,
+        arch: attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+            + attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
+        persisting_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)),
+        window_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE)),
+    })
 }
 
 /// Makes NVRTC loadable and tells its version. Looks at the linker's path, then at the folders of [`folders`].
@@ -96,6 +128,27 @@ pub fn nvrtc() -> Result<String, String> {
             Ok(format!("{major}.{minor}"))
         })
         .clone()
+}
+
+/// The architectures that NVRTC compiles for, as compute capabilities times ten; empty where it does not tell.
+pub fn nvrtc_architectures() -> Vec<u32> {
+    if nvrtc().is_err() {
+        return Vec::new();
+    }
+    let mut count = 0;
+    // SAFETY: the library is present; the list has the length that NVRTC asked for.
+    let mut list = unsafe {
+        if nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count).result().is_err() {
+            return Vec::new();
+        }
+        let mut list = vec![0; usize::try_from(count).unwrap_or(0)];
+        if nvrtc::sys::nvrtcGetSupportedArchs(list.as_mut_ptr()).result().is_err() {
+            return Vec::new();
+        }
+        list
+    };
+    list.sort_unstable();
+    list.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect()
 }
 
 fn nvrtc_present() -> bool {

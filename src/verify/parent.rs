@@ -27,6 +27,10 @@ impl Launcher {
         })
     }
 
+    pub fn limited(self, timeout: Duration) -> Launcher {
+        Launcher { timeout, ..self }
+    }
+
     /// Runs one job in a child process; whatever happens there is in the answer.
     pub fn run(&self, job: &Job) -> Run {
         let begun = Instant::now();
@@ -37,7 +41,8 @@ impl Launcher {
     }
 
     fn spawn(&self, job: &Job) -> Result<Run, String> {
-        let text = serde_json::to_vec(job).map_err(|error| format!("the job has no JSON form: {error}"))?;
+        let job = Job { seconds: self.timeout.as_secs_f64(), ..job.clone() };
+        let text = serde_json::to_vec(&job).map_err(|error| format!("the job has no JSON form: {error}"))?;
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =

@@ -1,14 +1,17 @@
 //! From what the analysis knows of a kernel in a launch to a job for the device.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
+use super::host::{HostCode, Passed};
 use super::inputs::{Known, Types};
-use super::job::{Direction, Job, Launch, Prediction, Space};
+use super::job::{Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
 use crate::ir::ast::{FunctionDef, Unit};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
+use crate::lint::fix;
 use crate::source::{Edit, FileId, SourceFile, Sources, Span};
 
 /// What the user says about a kernel's inputs; the rest is made plausibly.
@@ -24,6 +27,20 @@ pub struct Given {
     pub extents: BTreeMap<String, u64>,
     /// Integers that nothing else is known of: sizes, pitches, counts; [`SIZES`] from the first on where `None`.
     pub size: Option<u32>,
+}
+
+/// A fix to time, beside the kernel as it is and apart from other fixes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    pub title: String,
+    /// The rule that proposes it.
+    pub rule: String,
+    /// Indices into [`KernelFact::accesses`] of the findings that propose it.
+    pub accesses: Vec<usize>,
+    /// In any order.
+    pub edits: Vec<Edit>,
+    /// It is to save requests to global memory, so they are counted with it, too.
+    pub saves_requests: bool,
 }
 
 /// Sizes to try, one after another, while a kernel leaves its buffers: products of several may outgrow them.
@@ -43,6 +60,8 @@ pub struct Planner<'a> {
     types: Types<'a>,
     kernels: FxHashMap<Span, &'a FunctionDef>,
     pub defines: Vec<String>,
+    /// What a build file defines for the files of a directory.
+    pub build_defines: Vec<(PathBuf, Vec<String>)>,
     pub include_dirs: Vec<String>,
 }
 
@@ -61,45 +80,84 @@ impl<'a> Planner<'a> {
         let kernels = functions.filter(|f| f.qualifiers.kernel && f.body.is_some());
         let kernels = kernels.map(|function| (function.name_span, function.as_ref())).collect();
         let slicer = Slicer::new(sources);
-        Planner { sources, slicer, types, kernels, defines: Vec::new(), include_dirs: Vec::new() }
+        let (defines, build_defines, include_dirs) = (Vec::new(), Vec::new(), Vec::new());
+        Planner { sources, slicer, types, kernels, defines, build_defines, include_dirs }
     }
 
     /// The job that confronts the accesses `wanted` (indices into [`KernelFact::accesses`], which become the
-    /// predictions' ids) with a device; `edits` are a fix to time. The error says what cannot be made.
+    /// predictions' ids) with a device and times `proposals`; `host` knows what launches pass. The error says what
+    /// cannot be made.
     pub fn job(
         &self,
         kernel: &KernelFact,
         wanted: &[usize],
         given: &Given,
-        edits: &[Edit],
+        proposals: &[Proposal],
+        host: &HostCode,
     ) -> Result<Job, String> {
         let file = kernel.name_span.file;
-        let source = self.slicer.slice(file, &kernel.name)?;
         let definition =
             self.kernels.get(&kernel.name_span).ok_or("the kernel's parameters are not known")?;
+        let width = given.block.unwrap_or(kernel.shape.block)[0];
+        let (name, made) = self.types.instance(definition, &kernel.name, width);
+        let source = self.slicer.slice(file, &name)?;
+        let mut passed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut several: Vec<&str> = Vec::new();
+        for (place, param) in kernel.params.iter().enumerate() {
+            let is_told = param.value.is_some() || given.values.contains_key(&param.name);
+            let Some(launch) = kernel.shape.span.filter(|_| !is_told && !param.is_pointer) else { continue };
+            match host.passed(launch, place) {
+                Passed::Fields(fields) => {
+                    passed.insert(&param.name, fields);
+                }
+                Passed::Several => several.push(&param.name),
+                Passed::Unknown => {}
+            }
+        }
         let known = |name: &str| Known {
             value: given.values.get(name).copied().or_else(|| {
                 kernel.params.iter().find(|param| param.name == name).and_then(|param| param.value)
             }),
+            fields: passed.get(name).cloned().unwrap_or_default(),
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
-        let fixed_source =
-            if edits.is_empty() { None } else { Some(self.fixed(file, &kernel.name, edits)?) };
+        let fixes = proposals.iter().map(|proposal| self.fixed(file, &name, proposal));
         let predictions = wanted.iter().filter_map(|&index| {
             kernel.accesses.get(index).and_then(|access| self.prediction(index as u64, access))
         });
+        let mut predictions: Vec<Prediction> = predictions.collect();
+        if !several.is_empty() {
+            // A number for the launches that were seen is an average over their values.
+            let shaped = |prediction: &&mut Prediction| {
+                let access = kernel.accesses.get(prediction.id as usize);
+                access.is_some_and(|access| access.confidence == Confidence::Shaped)
+            };
+            for prediction in predictions.iter_mut().filter(shaped) {
+                prediction.assumed =
+                    Some(format!("the values of `{}`, which change between launches", several.join("`, `")));
+            }
+        }
+        if !made.is_empty() {
+            for prediction in &mut predictions {
+                let assumed = prediction.assumed.take().filter(|assumed| !assumed.is_empty());
+                let here =
+                    format!("template arguments that no launch gives, made up here as {}", made.join(", "));
+                prediction.assumed =
+                    Some(assumed.map_or(here.clone(), |assumed| format!("{assumed}; {here}")));
+            }
+        }
         Ok(Job {
-            kernel: kernel.name.clone(),
+            args: self.types.arguments(definition, &name, given.size.unwrap_or(SIZES[0]), &known)?,
             launch: launch(kernel, given, &source),
-            args: self.types.arguments(definition, &kernel.name, given.size.unwrap_or(SIZES[0]), &known)?,
-            predictions: predictions.collect(),
+            predictions,
             whole_file: Some(self.sources.get(file).text.clone()),
-            fixed_source,
-            defines: self.defines.clone(),
+            fixes: fixes.collect::<Result<_, _>>()?,
+            defines: self.defines_of(file),
             include_dirs: self.include_dirs(file),
             source,
-            record: false,
+            kernel: name,
+            ..Job::default()
         })
     }
 
@@ -139,29 +197,48 @@ impl<'a> Planner<'a> {
         })
     }
 
+    fn defines_of(&self, file: FileId) -> Vec<String> {
+        let folder = self.sources.path(file).parent();
+        let here = self.build_defines.iter().filter(|(directory, _)| Some(directory.as_path()) == folder);
+        let name = |define: &str| define.split('=').next().unwrap_or_default().to_owned();
+        let built = here.flat_map(|(_, defines)| defines);
+        let built = built.filter(|define| !self.defines.iter().any(|known| name(known) == name(define)));
+        self.defines.iter().chain(built).cloned().collect()
+    }
+
     fn include_dirs(&self, file: FileId) -> Vec<String> {
         let beside = self.sources.path(file).parent().map(|folder| folder.display().to_string());
         let beside = beside.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".to_owned());
         std::iter::once(beside).chain(self.include_dirs.iter().cloned()).collect()
     }
 
-    /// The slice of the project with edits applied.
-    fn fixed(&self, file: FileId, kernel: &str, edits: &[Edit]) -> Result<String, String> {
+    /// The slice of the project with one fix applied.
+    fn fixed(&self, file: FileId, kernel: &str, proposal: &Proposal) -> Result<Fixed, String> {
         let mut sources = Sources::default();
         for id in self.sources.ids() {
-            let mut here: Vec<&Edit> = edits.iter().filter(|edit| edit.span.file == id).collect();
-            here.sort_by_key(|edit| std::cmp::Reverse(edit.span));
-            let mut text = self.sources.get(id).text.clone();
-            for edit in here {
-                let range = edit.span.start as usize..edit.span.end as usize;
-                if text.get(range.clone()).is_none() {
-                    return Err("the fix does not fit the file".to_owned());
-                }
-                text.replace_range(range, &edit.replacement);
-            }
+            let mut here: Vec<Edit> =
+                proposal.edits.iter().filter(|edit| edit.span.file == id).cloned().collect();
+            here.sort();
+            here.dedup();
+            let text =
+                fix::apply(&self.sources.get(id).text, &here).ok_or("the fix does not fit the file")?;
             sources.add(SourceFile::new(self.sources.path(id), text));
         }
-        Slicer::new(&sources).slice(file, kernel)
+        // nvcc reads other files from disk, where they are not fixed.
+        let is_alone = proposal.edits.iter().all(|edit| edit.span.file == file);
+        Ok(Fixed {
+            title: proposal.title.clone(),
+            rule: proposal.rule.clone(),
+            ids: proposal.accesses.iter().map(|&index| index as u64).collect(),
+            source: Slicer::new(&sources).slice(file, kernel)?,
+            whole_file: is_alone.then(|| sources.get(file).text.clone()),
+            count_requests: proposal.saves_requests,
+        })
+    }
+
+    /// Types and macros of the project.
+    pub fn types(&self) -> &Types<'a> {
+        &self.types
     }
 }
 

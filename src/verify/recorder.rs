@@ -61,10 +61,42 @@ template <class T> __device__ __noinline__ T* __cl_rec(int site, T* p) {{
     )
 }
 
+/// The same function where it is asked which site leaves the buffers: it keeps each site's first address outside all of the
+/// `ranges` ranges. They are kept in host memory, which survives the fault.
+fn tracing_prelude(ranges: usize) -> String {
+    format!(
+        r#"__device__ unsigned long long __cl_ranges[{ranges} * 2];
+__device__ volatile unsigned long long* __cl_outside;
+template <class T> __device__ __noinline__ T* __cl_rec(int site, T* p) {{
+  if (__isGlobal((const void*)p)) {{
+    unsigned long long at = (unsigned long long)p;
+    bool inside = false;
+    for (int i = 0; i < {ranges}; ++i)
+      inside |= at >= __cl_ranges[2 * i] && at + sizeof(T) <= __cl_ranges[2 * i + 1];
+    if (!inside && __cl_outside[site] == 0) {{
+      __cl_outside[site] = at;
+      __threadfence_system();
+    }}
+  }}
+  return p;
+}}
+"#
+    )
+}
+
 /// `source` with its sites recording, and for each site whether its text was found where it should be.
 pub fn instrument(source: &str, sites: &[Site]) -> (String, Vec<bool>) {
+    instrumented(&prelude(sites.len().max(1)), source, sites)
+}
+
+/// `source` with its sites telling where they leave `ranges` buffers.
+pub fn instrument_tracing(source: &str, sites: &[Site], ranges: usize) -> (String, Vec<bool>) {
+    instrumented(&tracing_prelude(ranges.max(1)), source, sites)
+}
+
+fn instrumented(prelude: &str, source: &str, sites: &[Site]) -> (String, Vec<bool>) {
     let mut found = vec![false; sites.len()];
-    let mut out = prelude(sites.len().max(1));
+    let mut out = prelude.to_owned();
     out.push_str("#line 1 \"cudalint.cu\"\n");
     let (mut file, mut line) = ("cudalint.cu".to_owned(), 1u32);
     for text in source.split_inclusive('\n') {
@@ -196,6 +228,54 @@ pub(super) fn measure(
     read_back(gpu, module, c"__cl_count", buffer, &placed)
 }
 
+/// Runs the job's kernel, which is known to leave its buffers, and tells which accesses do: their expression and place, and
+/// how far from which argument they went. Empty where none of the predictions' expressions does.
+pub(super) fn trace(
+    job: &Job,
+    gpu: &Gpu,
+    inputs: &Inputs,
+    compile: impl FnOnce(&str) -> Result<Cubin, String>,
+) -> Result<Vec<String>, String> {
+    let placed: Vec<&Prediction> =
+        job.predictions.iter().filter(|p| p.column.is_some() && p.expression.is_some()).collect();
+    let sites: Vec<Site> = placed.iter().map(|p| site(p)).collect();
+    let ranges = inputs.ranges();
+    let (source, _) = instrument_tracing(&job.source, &sites, ranges.len());
+    let cubin = compile(&source)?;
+    let module = gpu.load_module(&cubin.bytes)?;
+    let outside = gpu.host_words(sites.len())?;
+    let (pointer, _) = gpu.global(module, c"__cl_outside")?;
+    device::write(pointer, &outside.address().to_le_bytes())?;
+    let (pointer, _) = gpu.global(module, c"__cl_ranges")?;
+    let words = ranges.iter().flat_map(|range| [range.at, range.at + range.bytes]);
+    device::write(pointer, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())?;
+    gpu.kernel(module, &cubin.name, job.launch)?.launch(inputs)?;
+    // It faults; what was kept is in host memory.
+    let _ = gpu.wait();
+    let found = placed.iter().zip(outside.read()).filter(|(_, at)| *at != 0);
+    Ok(found.filter_map(|(prediction, at)| outside_words(prediction, at, &ranges)).collect())
+}
+
+/// How an access went out of range in words: `in[i + 16]` at `a.cu:3`, 64 B after the end of argument 0.
+fn outside_words(prediction: &Prediction, at: u64, ranges: &[device::Range]) -> Option<String> {
+    // Memory far from every buffer is the module's own.
+    let near = ranges.iter().filter_map(|range| {
+        let (side, distance) = match at.checked_sub(range.at + range.bytes) {
+            Some(after) => ("after the end", after),
+            None if at < range.at => ("before the start", range.at - at),
+            None => ("across the end", 0),
+        };
+        (distance < device::GUARD_PAGES).then_some((distance, side, range.argument))
+    });
+    let (distance, side, argument) = near.min()?;
+    let by = if distance == 0 { String::new() } else { format!("{distance} B ") };
+    let text = prediction.expression.as_deref().unwrap_or_default();
+    Some(format!(
+        "{} of `{text}` at {}:{}, {by}{side} of argument {argument}",
+        prediction.operation, prediction.file, prediction.line
+    ))
+}
+
 fn site(prediction: &Prediction) -> Site<'_> {
     Site {
         file: &prediction.file,
@@ -237,6 +317,34 @@ mod tests {
         assert_eq!(found, [true, true, false]);
         let wanted = "  (*__cl_rec(0, &(out[i]))) = in[i * 2] + (*__cl_rec(1, &(in[i * 2])));\n";
         assert!(text.ends_with(&format!("#line 7 \"a.cu\"\n{wanted}")), "{text}");
+    }
+
+    #[test]
+    fn what_leaves_a_buffer_is_named_with_its_distance() {
+        let prediction = Prediction {
+            id: 0,
+            file: "a.cu".to_owned(),
+            line: 3,
+            end_line: 3,
+            column: Some(1),
+            expression: Some("in[i + 16]".to_owned()),
+            space: Space::Global,
+            operation: Direction::Load,
+            access_bytes: 4,
+            sectors: None,
+            ideal_sectors: None,
+            wavefronts: None,
+            ideal_wavefronts: None,
+            assumed: None,
+        };
+        let range = |argument, at| device::Range { argument, at, bytes: 1024 };
+        let ranges = [range(0, 1 << 40), range(1, 2 << 40)];
+        let words = |at| outside_words(&prediction, at, &ranges);
+        let said = |words: &str| Some(format!("load of `in[i + 16]` at a.cu:3, {words}"));
+        assert_eq!(words((1 << 40) + 1024 + 64), said("64 B after the end of argument 0"));
+        assert_eq!(words((2 << 40) - 4), said("4 B before the start of argument 1"));
+        assert_eq!(words((1 << 40) + 1022), said("across the end of argument 0"));
+        assert_eq!(words(3 << 40), None);
     }
 
     #[test]

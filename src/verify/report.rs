@@ -14,6 +14,8 @@ pub struct Report {
     pub device: Option<Device>,
     pub summary: Summary,
     pub kernels: Vec<KernelReport>,
+    /// Findings that are about no access of a kernel: qualifiers, host code.
+    pub findings: Vec<FindingReport>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -43,6 +45,17 @@ pub struct KernelReport {
     pub notes: Vec<String>,
     pub timing: Option<Timing>,
     pub accesses: Vec<AccessReport>,
+}
+
+/// The verdict on a finding that is about no access.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingReport {
+    pub rule: String,
+    pub path: String,
+    pub line: u32,
+    pub column: u32,
+    pub verification: Verification,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,8 +102,11 @@ impl KernelReport {
 }
 
 impl Report {
-    pub fn new(device: Option<Device>, kernels: Vec<KernelReport>) -> Report {
-        let count = |status| kernels.iter().map(|kernel| kernel.count(status)).sum();
+    pub fn new(device: Option<Device>, kernels: Vec<KernelReport>, findings: Vec<FindingReport>) -> Report {
+        let count = |status| -> usize {
+            let others = findings.iter().filter(|finding| finding.verification.status == status).count();
+            kernels.iter().map(|kernel| kernel.count(status)).sum::<usize>() + others
+        };
         let tried: Vec<f64> = kernels.iter().map(|kernel| kernel.seconds).filter(|&s| s > 0.0).collect();
         let summary = Summary {
             kernels: kernels.len(),
@@ -100,7 +116,7 @@ impl Report {
             not_run: count(Status::NotRun),
             seconds_per_kernel: tried.iter().sum::<f64>() / tried.len().max(1) as f64,
         };
-        Report { schema_version: 1, device, summary, kernels }
+        Report { schema_version: 1, device, summary, kernels, findings }
     }
 
     pub fn json(&self) -> String {
@@ -133,15 +149,23 @@ impl Report {
     fn verification(&self, result: &serde_json::Value) -> Option<&Verification> {
         let rule = result.get("ruleId")?.as_str()?;
         let place = result.pointer("/locations/0/physicalLocation")?;
-        let path = place.pointer("/artifactLocation/uri")?.as_str()?;
+        let uri = place.pointer("/artifactLocation/uri")?.as_str()?;
+        let path = percent_encoding::percent_decode_str(uri).decode_utf8_lossy();
         let line = place.pointer("/region/startLine")?.as_u64()?;
         let accesses = self.kernels.iter().flat_map(|kernel| &kernel.accesses);
         let mut here = accesses.filter(|access| {
             u64::from(access.line) == line
                 && access.rules.iter().any(|name| name == rule)
-                && super::compare::same_file(&access.path, path)
+                && super::compare::same_file(&access.path, &path)
         });
-        let first = here.next()?;
+        let Some(first) = here.next() else {
+            let mut others = self.findings.iter().filter(|finding| {
+                finding.rule == rule
+                    && u64::from(finding.line) == line
+                    && super::compare::same_file(&finding.path, &path)
+            });
+            return others.next().map(|finding| &finding.verification);
+        };
         // A finding that several launches share is refuted where one refutes it.
         let refuted = here.find(|access| access.verification.status == Status::Refuted);
         Some(&refuted.unwrap_or(first).verification)
@@ -153,6 +177,12 @@ impl Report {
         for kernel in &self.kernels {
             // Writing to a String does not fail.
             let _ = kernel.write(&mut out);
+        }
+        for FindingReport { rule, path, line, column, verification } in &self.findings {
+            let _ = writeln!(out, "{path}:{line}:{column} ({rule}): {verification}");
+        }
+        if !self.findings.is_empty() {
+            out.push('\n');
         }
         let s = &self.summary;
         let device = self.device.as_ref().map_or(String::new(), |device| format!(" on {}", device.name));
@@ -183,16 +213,12 @@ impl KernelReport {
             let found = if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) };
             writeln!(out, "  {}:{line}:{column} {what}{found}: {verification}", access.path)?;
         }
-        if let Some(Timing { before_ms, after_ms: Some(after_ms), outputs_equal, .. }) = &self.timing {
-            let equal = match outputs_equal {
-                Some(true) => "outputs equal",
-                Some(false) => "OUTPUTS DIFFER",
-                None => "outputs not compared",
-            };
-            writeln!(out, "  with the fix {before_ms:.3} -> {after_ms:.3} ms, {equal}")?;
-        }
-        if let Some(note) = self.timing.as_ref().and_then(|timing| timing.fix_note.as_ref()) {
-            writeln!(out, "  fix: {note}")?;
+        if let Some(Timing { before_ms, fixes, .. }) = &self.timing {
+            for fix in fixes {
+                let before =
+                    if fix.after_ms.is_some() { format!("{before_ms:.3} -> ") } else { String::new() };
+                writeln!(out, "  fix ({}): {}: {before}{fix}", fix.rule, fix.title)?;
+            }
         }
         writeln!(out)
     }
@@ -226,7 +252,7 @@ mod tests {
         let run = Run { failure: Some("no device".to_owned()), ..Run::default() };
         let rules = |_| vec!["uncoalesced-access".to_owned()];
         let kernel = KernelReport::of(&job, &run, compare::compare(&job, &run), &rules);
-        let report = Report::new(None, vec![kernel]);
+        let report = Report::new(None, vec![kernel], Vec::new());
         let place =
             r#"{"physicalLocation":{"artifactLocation":{"uri":"src/a.cu"},"region":{"startLine":7}}}"#;
         let log = format!(
@@ -236,5 +262,26 @@ mod tests {
         let found = log.pointer("/runs/0/results/0/properties/verification/status");
         assert_eq!(found.and_then(|status| status.as_str()), Some("not-run"));
         assert_eq!(report.sarif("no log"), "no log");
+    }
+
+    #[test]
+    fn findings_about_no_access_are_found_by_their_decoded_path() {
+        let finding = FindingReport {
+            rule: "missing-restrict".to_owned(),
+            path: "b+tree/a.cu".to_owned(),
+            line: 7,
+            column: 1,
+            verification: Verification::not_run("no fix"),
+        };
+        let report = Report::new(None, Vec::new(), vec![finding]);
+        assert_eq!(report.summary.not_run, 1);
+        assert!(report.text().starts_with("b+tree/a.cu:7:1 (missing-restrict): not run: no fix\n"));
+        let place =
+            r#"{"physicalLocation":{"artifactLocation":{"uri":"b%2Btree/a.cu"},"region":{"startLine":7}}}"#;
+        let log =
+            format!(r#"{{"runs":[{{"results":[{{"ruleId":"missing-restrict","locations":[{place}]}}]}}]}}"#);
+        let log: serde_json::Value = serde_json::from_str(&report.sarif(&log)).expect("JSON");
+        let found = log.pointer("/runs/0/results/0/properties/verification/reason");
+        assert_eq!(found.and_then(|reason| reason.as_str()), Some("no fix"));
     }
 }
