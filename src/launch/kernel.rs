@@ -697,7 +697,8 @@ fn measure_access(
 
 /// Accesses that have no number whatever the lanes do.
 fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
-    if raw.unsized_element {
+    // Banks tell 2-byte elements from 8-byte ones; sectors at a stride do not.
+    if raw.unsized_element || (raw.space == MemorySpace::Shared && raw.element == "?") {
         return Some("the type of the element is not seen".to_owned());
     }
     if raw.unseen_origin {

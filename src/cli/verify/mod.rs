@@ -130,7 +130,7 @@ fn log(project: &Project, outcome: &Outcome, shell: &Shell<'_>) -> String {
         root: &project.root,
         summary: report::Summary::default(),
         category: None,
-        sarif_max_level: Level::Error,
+        sarif_max_level: super::super::lint::finding::Level::Error,
     })
 }
 
