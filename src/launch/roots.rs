@@ -37,7 +37,26 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
         roots.par_iter().map(|host| run_root(project, sources, declared, &host.entry, &launching)).collect()
     };
     let mut results = run(&first);
-    // Launches that no root reached: their own functions become roots.
+    // What the roots did not come to, for a budget or a call that is not understood, begins with the functions that only
+    // executed ones call.
+    for _ in 0..WAVES {
+        let entered: FxHashSet<Span> = results.iter().flat_map(|facts| facts.entered.iter().copied()).collect();
+        let open: FxHashSet<Span> =
+            graph.iter().filter(|(caller, _)| !entered.contains(caller)).map(|(_, callee)| *callee).collect();
+        let topmost: Vec<&HostFunction> = rest
+            .iter()
+            .copied()
+            .filter(|host| {
+                let function = host.entry.item.name_span;
+                !entered.contains(&function) && !open.contains(&function)
+            })
+            .collect();
+        if topmost.is_empty() {
+            break;
+        }
+        results.extend(run(&topmost));
+    }
+    // Launches that are still not reached: their own functions become roots.
     let seen: FxHashSet<Span> = results.iter().flat_map(|facts| facts.launches.iter().copied()).collect();
     let rest: Vec<&HostFunction> =
         rest.into_iter().filter(|host| host.launches.iter().any(|span| !seen.contains(span))).collect();
@@ -49,8 +68,13 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
     limit(kernels)
 }
 
+/// How often execution begins anew where it stopped.
+const WAVES: usize = 3;
+
 struct RootFacts {
     launches: Vec<Span>,
+    /// The functions that were executed.
+    entered: FxHashSet<Span>,
     kernels: Vec<KernelFact>,
 }
 
@@ -192,6 +216,8 @@ fn run_root(
     exec.statements(root.item.body.as_deref().unwrap_or(&[]));
     exec.frames.clear();
     let launches = std::mem::take(&mut exec.launches);
+    let mut entered = std::mem::take(&mut exec.entered);
+    entered.insert(root.item.name_span);
     let spans = launches.iter().map(|launch| launch.span).collect();
     let mut runner = Runner::new(exec, declared);
     let mut counts: FxHashMap<Span, usize> = FxHashMap::default();
@@ -202,7 +228,7 @@ fn run_root(
             runner.launch(launch);
         }
     }
-    RootFacts { launches: spans, kernels: runner.finish() }
+    RootFacts { launches: spans, entered, kernels: runner.finish() }
 }
 
 /// Kernels that nothing launches.

@@ -515,6 +515,7 @@ impl Exec<'_> {
             }
             return self.opaque_call(&plain);
         }
+        self.mark_entered(&def);
         let spans = std::mem::take(&mut self.argument_spans);
         let env = self.bind_template_args(&def, &explicit, &args);
         self.push_frame(def.name, entry.file, env, Some(at));
@@ -822,6 +823,12 @@ impl Exec<'_> {
         Some(self.call_function(&entry, None, all, at))
     }
 
+    fn mark_entered(&mut self, def: &FunctionDef) {
+        if self.probing == 0 && self.mode == Mode::Host && self.launching.contains(&def.name_span) {
+            self.entered.insert(def.name_span);
+        }
+    }
+
     fn inline_method(
         &mut self,
         method: &Arc<FunctionDef>,
@@ -834,6 +841,7 @@ impl Exec<'_> {
         if self.frames.len() > limits::CALL_DEPTH || depth > 3 || self.out_of_budget() {
             return self.opaque_call(&args);
         }
+        self.mark_entered(method);
         let mut env = (*self.bind_template_args(method, &[], &args)).clone();
         env.outer = Some(of.env.clone());
         self.push_frame(method.name, of.file, Rc::new(env), Some(at));

@@ -123,6 +123,8 @@ pub struct Exec<'p> {
     pub predicated: Vec<ExprId>,
     /// Nothing of the kernel follows the statement being executed.
     pub at_end: bool,
+    /// Functions of the host that were executed, by their names' places.
+    pub entered: FxHashSet<Span>,
     /// Functions on the host side that lead to a launch.
     pub launching: std::sync::Arc<FxHashSet<Span>>,
     pub(super) journal: Vec<(SlotId, Val)>,
@@ -175,6 +177,7 @@ impl<'p> Exec<'p> {
             kept: FxHashMap::default(),
             predicated: Vec::new(),
             at_end: false,
+            entered: FxHashSet::default(),
             launching: Default::default(),
             journal: Vec::new(),
             base_ids: FxHashMap::default(),
