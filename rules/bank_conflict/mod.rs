@@ -70,7 +70,8 @@ fn places<'a>(cx: &Context<'a>) -> Places<'a> {
     let mut places = Places::new();
     for kernel in cx.kernels {
         for (at, access) in kernel.accesses.iter().enumerate() {
-            if access.space == MemorySpace::Shared && !access.is_repeated {
+            // Banks tell 2-byte elements from 8-byte ones: without the width there is no conflict to speak of.
+            if access.space == MemorySpace::Shared && !access.is_repeated && access.is_width_seen {
                 places.entry((access.span, access.operation)).or_default().push((kernel, at));
             }
         }

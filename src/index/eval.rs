@@ -86,6 +86,7 @@ fn plausible_data(valuation: usize, hash: u32) -> i64 {
 pub struct Evaluator<'a> {
     pub arena: &'a Arena,
     valuation: usize,
+    bound: FxHashMap<u32, i64>,
     clock: u64,
     changed: [u64; 64],
     memo: Vec<Option<(u64, Rc<Lanes32>)>>,
@@ -107,6 +108,7 @@ impl<'a> Evaluator<'a> {
         Evaluator {
             arena,
             valuation: 0,
+            bound: FxHashMap::default(),
             clock: 1,
             changed: [1; 64],
             memo: vec![None; arena.len()],
@@ -135,6 +137,14 @@ impl<'a> Evaluator<'a> {
         if valuation != self.valuation {
             self.valuation = valuation;
             self.touch(UNKNOWN | DATA);
+        }
+    }
+
+    /// Gives unknowns, by index, values that go before the plausible ones.
+    pub fn set_bound(&mut self, bound: FxHashMap<u32, i64>) {
+        if bound != self.bound {
+            self.bound = bound;
+            self.touch(UNKNOWN);
         }
     }
 
@@ -403,6 +413,9 @@ impl<'a> Evaluator<'a> {
 
     fn unknown(&self, index: u32) -> i64 {
         let Some(unknown) = self.arena.unknowns.get(index as usize) else { return 0 };
+        if let Some(value) = self.bound.get(&index) {
+            return *value;
+        }
         match unknown.preferred {
             Some(value) => value,
             None if unknown.is_bool => [1, 0, 1][self.valuation.min(2)],

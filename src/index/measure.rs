@@ -303,6 +303,13 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
     }
 
+    fn asks_template(&self, conjunct: ExprId) -> bool {
+        let arena = self.eval.arena;
+        super::affine::unknowns(arena, &[conjunct])
+            .into_iter()
+            .any(|index| arena.unknowns.get(index as usize).is_some_and(|unknown| unknown.is_template))
+    }
+
     /// `i < n` with an unknown `n`, the same in each iteration.
     fn is_bounds_test(&self, conjunct: ExprId) -> bool {
         let deps = self.eval.arena.deps(conjunct);
@@ -330,6 +337,12 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             if deps & UNKNOWN != 0 && mask & active != active {
                 // A condition on an unknown alone, the same for all lanes, does not shape the request.
                 let uniform = mask == 0 || mask == u32::MAX;
+                // Template arguments decide what code there is: a branch on one that is not seen has its own values.
+                if self.asks_template(conjunct) {
+                    active &= mask;
+                    made_up = true;
+                    continue;
+                }
                 if self.ignore_unknown_guards || (uniform && deps & TID == 0) {
                     self.tally.assumed_guard = true;
                     continue;

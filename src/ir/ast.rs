@@ -416,6 +416,8 @@ pub struct FunctionDef {
     pub scope: Vec<Name>,
     /// The class where this is a method (inside or outside the class body).
     pub class: Option<Name>,
+    /// `<half, n>` of `void vec<half, n>::load()` outside the class body.
+    pub class_args: Option<Vec<TemplateArg>>,
     pub template: Vec<TemplateParam>,
     /// Explicit specialisation `f<float>`: its arguments.
     pub specialization: Option<Vec<TemplateArg>>,

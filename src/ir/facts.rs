@@ -205,6 +205,8 @@ pub struct AccessFact {
     pub unknown: Option<String>,
     /// The address depends on data that differ between lanes.
     pub irregular: bool,
+    /// The width is that of an element whose type is seen, not an assumption.
+    pub is_width_seen: bool,
     /// An earlier load got the same: the compiler makes one of both.
     pub is_repeated: bool,
     pub confidence: Confidence,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::shape::{Declared, annotation, completed, hypotheses};
+use super::sizes::{Sizes, Tried};
 use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
 use crate::index::expr::{Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
@@ -40,6 +41,8 @@ struct Executed {
     values: Vec<Option<f64>>,
     /// Bytes of dynamic shared memory.
     shared: Option<ExprId>,
+    /// What the host tested before the launch.
+    conditions: Vec<ExprId>,
     accesses: Vec<RawAccess>,
     gaps: Vec<String>,
 }
@@ -153,6 +156,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             buffers,
             values,
             shared: launch.and_then(|launch| launch.shared),
+            conditions: launch.map(|launch| launch.conditions.clone()).unwrap_or_default(),
             accesses,
             gaps,
         });
@@ -245,9 +249,10 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
             (Some(Val::Opaque(..) | Val::Ref(_) | Val::Int(..)), Ty::Ptr(_)) | (None, _) => {
                 parameter(exec, &ty, param.name.as_str(), place)
             }
-            // What a function said that is not seen is one number for all lanes: a size that is not known.
+            // What a function said that is not seen, or what the host's memory holds, is one number for all lanes: a size that
+            // is not known.
             (Some(Val::Int(expr, _) | Val::Opaque(_, expr)), Ty::Int { .. } | Ty::Bool)
-                if matches!(exec.arena.node(expr), Node::Opaque { .. }) =>
+                if is_read(&exec.arena, expr) =>
             {
                 exec.symbolic(&ty, param.name.as_str(), Some(place))
             }
@@ -262,6 +267,15 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
             value => value,
         };
         exec.declare(param.name, ty, value, false);
+    }
+}
+
+/// A value as it was read or returned, converted perhaps; what is computed from it keeps what it depends on.
+fn is_read(arena: &Arena, id: ExprId) -> bool {
+    match arena.node(id) {
+        Node::Opaque { .. } | Node::Load { .. } => true,
+        Node::Wrap { a, .. } => is_read(arena, *a),
+        _ => false,
     }
 }
 
@@ -301,7 +315,9 @@ fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, place: usize) -> u32 {
 
 fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kernel: &Executed) -> KernelFact {
     let def = &kernel.kernel.item;
+    eval.set_bound(FxHashMap::default());
     let shapes = shapes_of(eval, sources, kernel);
+    let sizes = Sizes::fitting(eval, &kernel.conditions);
     let mut fuel = limits::EVALUATIONS_PER_KERNEL;
     let mut base_places: FxHashMap<u32, usize> = FxHashMap::default();
     let mut base_facts = Vec::new();
@@ -314,7 +330,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
             base_facts.push(base_fact(eval.arena, base));
             base_facts.len() - 1
         });
-        let mut fact = measure_access(eval, raw, kernel, &shapes, &mut fuel);
+        let mut fact = measure_access(eval, raw, kernel, &sizes, &shapes, &mut fuel);
         fact.base = place;
         let unseen = bases.get(raw.base as usize).is_some_and(|base| base.element.name() == "?");
         if unseen && raw.element != "?" && fact.request.is_some() {
@@ -515,6 +531,7 @@ fn tallies(
     eval: &mut Evaluator,
     raw: &RawAccess,
     kernel: &Executed,
+    sizes: &Sizes,
     shape: &LaunchShape,
     fuel: &mut usize,
 ) -> Vec<Tally> {
@@ -536,13 +553,13 @@ fn tallies(
         cost: &cost,
     };
     let deps = all_deps(arena, raw, kernel);
-    let valuations = if deps & (UNKNOWN | DATA) == 0 { 1 } else { VALUATIONS };
+    let sets = if deps & (UNKNOWN | DATA) == 0 { 1 } else { sizes.tried.len() };
     let mut out = Vec::new();
-    for valuation in 0..valuations {
-        eval.set_valuation(valuation);
+    for tried in sizes.tried.iter().take(sets) {
+        sizes.apply(eval, tried);
         let tally = Measure::run(eval, &plan, fuel);
         // A gather stays one whatever the unknowns are.
-        let settled = valuation == 0 && tally.requests == 0 && tally.irregular > 0;
+        let settled = out.is_empty() && tally.requests == 0 && tally.irregular > 0;
         out.push(tally);
         if settled {
             break;
@@ -600,6 +617,7 @@ fn measure_access(
     eval: &mut Evaluator,
     raw: &RawAccess,
     kernel: &Executed,
+    sizes: &Sizes,
     shapes: &[LaunchShape],
     fuel: &mut usize,
 ) -> AccessFact {
@@ -620,7 +638,7 @@ fn measure_access(
             );
             return fact;
         }
-        let tallies = tallies(eval, raw, kernel, shape, fuel);
+        let tallies = tallies(eval, raw, kernel, sizes, shape, fuel);
         all.push((place, tallies));
         if eval.arena.deps(raw.offset) & (TID | BID) == 0 && place == 0 {
             break;
@@ -630,9 +648,7 @@ fn measure_access(
     let mut fact = blank(arena, raw);
     let flat: Vec<(usize, usize, &Tally)> = all
         .iter()
-        .flat_map(|(shape, list)| {
-            list.iter().enumerate().map(move |(valuation, tally)| (*shape, valuation, tally))
-        })
+        .flat_map(|(shape, list)| list.iter().enumerate().map(move |(tried, tally)| (*shape, tried, tally)))
         .filter(|(.., tally)| tally.requests > 0)
         .collect();
     let whole = all.iter().flat_map(|(_, list)| list);
@@ -674,7 +690,7 @@ fn measure_access(
         fact.lane_stride = best.lane_stride.map(Bytes);
     }
     let hypothetical = shapes.get(shape).is_some_and(|shape| shape.source == ShapeSource::Hypothesis);
-    assume(arena, raw, kernel, best, valuation, agree_values, &mut fact);
+    assume(arena, raw, kernel, sizes, best, valuation, agree_values, &mut fact);
     if hypothetical && arena.deps(raw.offset) & TID != 0 {
         let names: Vec<String> = shapes.iter().map(|shape| shape.to_string()).collect();
         let text = match (agree_shapes, names.as_slice()) {
@@ -697,8 +713,7 @@ fn measure_access(
 
 /// Accesses that have no number whatever the lanes do.
 fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
-    // Banks tell 2-byte elements from 8-byte ones; sectors at a stride do not.
-    if raw.unsized_element || (raw.space == MemorySpace::Shared && raw.element == "?") {
+    if raw.unsized_element {
         return Some("the type of the element is not seen".to_owned());
     }
     if raw.unseen_origin {
@@ -819,6 +834,7 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
         request: None,
         unknown: None,
         irregular: false,
+        is_width_seen: raw.element != "?",
         is_repeated: false,
         confidence: Confidence::Shaped,
         assumptions: Vec::new(),
@@ -875,8 +891,9 @@ fn assume(
     arena: &Arena,
     raw: &RawAccess,
     kernel: &Executed,
+    sizes: &Sizes,
     best: &Tally,
-    valuation: usize,
+    tried: usize,
     agree: bool,
     fact: &mut AccessFact,
 ) {
@@ -915,9 +932,17 @@ fn assume(
         };
         fact.assumptions.push(text.to_owned());
     }
+    let Some(Tried { valuation, guessed }) = sizes.tried.get(tried) else { return };
+    for index in affine::unknowns(arena, &[raw.offset, raw.guard]) {
+        if let (Some(value), Some(unknown)) = (guessed.get(&index), arena.unknowns.get(index as usize)) {
+            fact.assumptions.push(format!("`{}` is {value}", unknown.name));
+        }
+    }
     if !affine::is_shaped(arena, raw.offset) || !agree {
+        let is_open = |index: &u32| !sizes.bound.contains_key(index) && !guessed.contains_key(index);
         let names: Vec<String> = affine::unknowns(arena, &[raw.offset])
             .into_iter()
+            .filter(is_open)
             .filter_map(|index| arena.unknowns.get(index as usize))
             .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
             .map(|unknown| format!("`{}`", unknown.name))
@@ -931,7 +956,7 @@ fn assume(
                 _ => names.join(", "),
             };
             let is = if names.len() == 1 { "is" } else { "are" };
-            fact.assumptions.push(match (agree, valuation) {
+            fact.assumptions.push(match (agree, *valuation) {
                 (true, _) => format!("{list} {is} large"),
                 (false, 0) => format!("{list} {is} a multiple of 32"),
                 (false, 1) => format!("{list} {is} odd"),

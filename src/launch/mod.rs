@@ -9,3 +9,4 @@ mod merge;
 pub mod persist;
 pub mod roots;
 pub mod shape;
+mod sizes;

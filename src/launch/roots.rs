@@ -40,7 +40,8 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
     // What the roots did not come to, for a budget or a call that is not understood, begins with the functions that only
     // executed ones call.
     for _ in 0..WAVES {
-        let entered: FxHashSet<Span> = results.iter().flat_map(|facts| facts.entered.iter().copied()).collect();
+        let entered: FxHashSet<Span> =
+            results.iter().flat_map(|facts| facts.entered.iter().copied()).collect();
         let open: FxHashSet<Span> =
             graph.iter().filter(|(caller, _)| !entered.contains(caller)).map(|(_, callee)| *callee).collect();
         let topmost: Vec<&HostFunction> = rest
@@ -114,6 +115,9 @@ fn host_functions(project: &Project) -> Vec<HostFunction> {
                 }
                 _ => {}
             });
+            // A macro calls what its text names.
+            let named: Vec<Name> = calls.iter().flat_map(|call| project.words_of_macro(*call)).collect();
+            calls.extend(named);
             calls.remove(&entry.item.name);
             HostFunction { entry, calls, launches }
         })
@@ -220,15 +224,29 @@ fn run_root(
     entered.insert(root.item.name_span);
     let spans = launches.iter().map(|launch| launch.span).collect();
     let mut runner = Runner::new(exec, declared);
+    let mut of_kernel: FxHashMap<Span, usize> = FxHashMap::default();
+    for launch in &launches {
+        *of_kernel.entry(launch.kernel.item.name_span).or_default() += 1;
+    }
     let mut counts: FxHashMap<Span, usize> = FxHashMap::default();
     for launch in &launches {
-        let count = counts.entry(launch.kernel.item.name_span).or_default();
-        *count += 1;
-        if *count <= limits::LAUNCHES_PER_KERNEL {
+        let kernel = launch.kernel.item.name_span;
+        let all = of_kernel.get(&kernel).copied().unwrap_or(0);
+        let count = counts.entry(kernel).or_default();
+        if is_picked(*count, all) {
             runner.launch(launch);
         }
+        *count += 1;
     }
     RootFacts { launches: spans, entered, kernels: runner.finish() }
+}
+
+/// Is the launch one of the few that are analysed of a kernel's many? They are spread evenly: a table of instances goes from
+/// small to large.
+fn is_picked(place: usize, all: usize) -> bool {
+    let most = limits::LAUNCHES_PER_KERNEL;
+    // The places that `most` steps of the way from 0 to `all - 1` come to.
+    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1) == place)
 }
 
 /// Kernels that nothing launches.

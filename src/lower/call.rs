@@ -768,14 +768,21 @@ impl Exec<'_> {
     fn method(&self, of: &StructTy, name: Name, count: usize) -> Option<Arc<FunctionDef>> {
         let def = of.def.as_ref()?;
         let fits = |method: &&Arc<FunctionDef>| {
-            let required = method.params.iter().filter(|param| matches!(param.init, ast::Init::None)).count();
-            method.name == name && method.body.is_some() && count >= required && count <= method.params.len()
+            let needs = |param: &&VarDecl| matches!(param.init, ast::Init::None) && !is_pack(param);
+            let required = method.params.iter().filter(needs).count();
+            let open = method.params.last().is_some_and(is_pack);
+            let fits = count >= required && (open || count <= method.params.len());
+            method.name == name && method.body.is_some() && fits
         };
         let inside = def.methods.iter().find(fits).cloned();
         let outside = || {
             let candidates = self.project.functions(&self.tu, name);
-            let found =
-                candidates.iter().find(|entry| entry.item.class == Some(def.name) && fits(&&entry.item));
+            let found = candidates.iter().find(|entry| {
+                entry.item.class == Some(def.name)
+                    && fits(&&entry.item)
+                    && belongs_to(&entry.item, def)
+                    && !self.is_of_another(&entry.item, def)
+            });
             found.map(|entry| entry.item.clone())
         };
         let base = || {
@@ -785,6 +792,15 @@ impl Exec<'_> {
             })
         };
         inside.or_else(outside).or_else(base)
+    }
+
+    /// Does the method stand in the body of another class of that name: a specialisation, or the general one?
+    fn is_of_another(&self, method: &FunctionDef, def: &StructDef) -> bool {
+        let classes = self.project.structs(&self.tu, def.name);
+        classes.iter().any(|class| {
+            class.item.span != def.span
+                && class.item.methods.iter().any(|other| other.name_span == method.name_span)
+        })
     }
 
     pub fn call_operator(&mut self, object: Val, name: &str, args: &[Val], at: Span) -> Option<Val> {
@@ -980,7 +996,7 @@ impl Exec<'_> {
             }
             None => Vec::new(),
         };
-        Val::Function([FunctionRef { name: path.name, template: template.into() }].into())
+        Val::Function([FunctionRef { name: path.name, template: template.into(), when: Vec::new() }].into())
     }
 
     fn push_launch(
@@ -1001,6 +1017,8 @@ impl Exec<'_> {
             .map(|entry| (**entry).clone());
         let Some(kernel) = kernel else { return };
         let template = function.template.to_vec();
+        let mut conditions = self.arena.conjuncts(self.alive);
+        conditions.extend(&function.when);
         self.launches.push(Launch {
             span: at,
             kernel,
@@ -1009,6 +1027,7 @@ impl Exec<'_> {
             block,
             shared: self.launch_shared,
             args: args.to_vec(),
+            conditions,
             loops: self.loops.clone(),
             tu: self.tu.clone(),
         });
@@ -1218,8 +1237,9 @@ impl Exec<'_> {
             .filter(|entry| entry.item.specialization.is_some() && has_content(&entry.item))
             .map(|entry| (**entry).clone())
             .collect();
+        let complete = with_defaults(&args, &primary.item.template);
         for entry in special {
-            if let Some(args) = self.specialized(&entry.item, &args) {
+            if let Some(args) = self.specialized(&entry.item, &complete) {
                 return Some(self.instantiate(&entry.item, entry.file, &args, Rc::default()));
             }
         }
@@ -1502,4 +1522,46 @@ fn names_type(pattern: &Type, ty: &Ty) -> bool {
 /// `Args... args`
 fn is_pack(param: &VarDecl) -> bool {
     matches!(param.ty, Type::Unknown("parameter pack"))
+}
+
+/// Is a method that is defined outside its class one of this very class: of the general template, or of the specialisation
+/// that its own arguments spell?
+fn belongs_to(method: &FunctionDef, def: &StructDef) -> bool {
+    let Some(args) = &method.class_args else { return true };
+    match &def.specialization {
+        Some(wanted) => {
+            wanted.len() == args.len() && wanted.iter().zip(args).all(|(a, b)| is_spelt_alike(a, b))
+        }
+        None => args.iter().all(|arg| match arg {
+            TemplateArg::Type(Type::Named(path)) => {
+                path.as_simple().is_some_and(|name| method.template.iter().any(|param| param.name == name))
+            }
+            TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }) => {
+                path.as_simple().is_some_and(|name| method.template.iter().any(|param| param.name == name))
+            }
+            // `Ts...`
+            TemplateArg::Value(Expr { kind: ExprKind::PackExpansion(_), .. }) => true,
+            TemplateArg::Type(_) | TemplateArg::Value(_) => false,
+        }),
+    }
+}
+
+fn is_spelt_alike(a: &TemplateArg, b: &TemplateArg) -> bool {
+    match (a, b) {
+        (TemplateArg::Type(a), TemplateArg::Type(b)) => a == b,
+        (TemplateArg::Value(a), TemplateArg::Value(b)) => a.kind == b.kind,
+        (TemplateArg::Type(_), TemplateArg::Value(_)) | (TemplateArg::Value(_), TemplateArg::Type(_)) => {
+            false
+        }
+    }
+}
+
+/// The arguments given, with those of the parameters' defaults that are left out.
+fn with_defaults(given: &[TemplateArg], params: &[ast::TemplateParam]) -> Vec<TemplateArg> {
+    let rest = params.iter().skip(given.len()).map_while(|param| match &param.kind {
+        TemplateParamKind::Type { default } => default.clone().map(TemplateArg::Type),
+        TemplateParamKind::Value { default, .. } => default.clone().map(TemplateArg::Value),
+        TemplateParamKind::Template => None,
+    });
+    given.iter().cloned().chain(rest).collect()
 }

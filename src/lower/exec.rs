@@ -12,7 +12,7 @@ use super::call::Frame;
 use super::dispatch::Kept;
 use super::project::{Project, TranslationUnit};
 use super::types::{StructTy, TemplateEnv, TemplateValue, Ty};
-use super::value::{Aggregate, ArrayVal, Base, Obj, Place, Scope, Slot, SlotId, Val};
+use super::value::{Aggregate, ArrayVal, Base, FunctionRef, Obj, Place, Scope, Slot, SlotId, Val};
 use crate::index::expr::{Arena, ExprId, LoopId};
 use crate::index::limits;
 use crate::ir::ast::{self, Expr, Init, Name, Stmt, StmtKind, VarDecl};
@@ -81,6 +81,8 @@ pub struct Launch {
     /// Bytes of dynamic shared memory.
     pub shared: Option<ExprId>,
     pub args: Vec<Val>,
+    /// What the host tested on the way to it.
+    pub conditions: Vec<ExprId>,
     pub loops: Vec<LoopId>,
     pub tu: TranslationUnit,
 }
@@ -686,7 +688,16 @@ impl<'p> Exec<'p> {
             }
             (Val::Ptr(pointer), _) | (_, Val::Ptr(pointer)) => Val::Ptr(pointer),
             (Val::Function(x), Val::Function(y)) => {
-                let mut names = x.to_vec();
+                let otherwise = self.arena.not(cond);
+                let under = |functions: &[FunctionRef], cond: ExprId| -> Vec<FunctionRef> {
+                    let when = |function: &FunctionRef| FunctionRef {
+                        when: function.when.iter().copied().chain([cond]).collect(),
+                        ..function.clone()
+                    };
+                    functions.iter().map(when).collect()
+                };
+                let (x, y) = (under(&x, cond), under(&y, otherwise));
+                let mut names = x.clone();
                 names.extend(y.iter().filter(|one| !x.iter().any(|known| known.is_same(one))).cloned());
                 Val::Function(names.into())
             }

@@ -113,8 +113,10 @@ fn substitute(
         let place = params.iter().position(|param| param == token)?;
         Some(args.get(place).cloned().unwrap_or_default())
     };
+    let has_more = args.get(params.len()..).is_some_and(|more| more.iter().any(|arg| !arg.trim().is_empty()));
+    let body = with_options(&item.body, has_more);
     let mut out = String::new();
-    let mut rest = item.body.as_str();
+    let mut rest = body.as_str();
     let mut pasting = false;
     while let Some(token) = next_token(rest) {
         rest = &rest[token.len()..];
@@ -146,6 +148,34 @@ fn substitute(
         }
     }
     Some(out)
+}
+
+/// `__VA_OPT__(text)` is its text where there are variable arguments, and nothing where there are none (C++20).
+fn with_options(body: &str, has_more: bool) -> String {
+    const OPTION: &str = "__VA_OPT__";
+    let mut out = String::new();
+    let mut rest = body;
+    while let Some(at) = rest.find(OPTION) {
+        let after = &rest[at + OPTION.len()..];
+        let open = after.len() - after.trim_start().len();
+        let mut depth = 0;
+        let close = after.char_indices().skip_while(|(place, _)| *place < open).find_map(|(place, c)| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            (depth == 0).then_some(place)
+        });
+        let (Some(close), true) = (close, after[open..].starts_with('(')) else { break };
+        out.push_str(&rest[..at]);
+        if has_more {
+            out.push_str(&after[open + 1..close]);
+        }
+        rest = &after[close + 1..];
+    }
+    out.push_str(rest);
+    out
 }
 
 fn is_identifier(token: &str) -> bool {
@@ -231,4 +261,17 @@ pub fn without_casts(text: &str, is_variable: &dyn Fn(Name) -> bool) -> String {
         rest = after;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_text_stands_where_there_are_variable_arguments() {
+        assert_eq!(with_options("f(a __VA_OPT__(,) __VA_ARGS__)", true), "f(a , __VA_ARGS__)");
+        assert_eq!(with_options("f(a __VA_OPT__(,) __VA_ARGS__)", false), "f(a  __VA_ARGS__)");
+        assert_eq!(with_options("__VA_OPT__ (g(1), 2) x", true), "g(1), 2 x");
+        assert_eq!(with_options("__VA_OPT__ left open (", true), "__VA_OPT__ left open (");
+    }
 }

@@ -30,6 +30,9 @@ pub struct Entry<T> {
     pub item: T,
 }
 
+/// Names in macros that are followed into further macros.
+const LONGEST_MACRO: usize = 400;
+
 type Table<T> = FxHashMap<Name, Vec<Entry<T>>>;
 
 #[derive(Default)]
@@ -246,6 +249,27 @@ impl Project {
         let here = entries.iter().rfind(|entry| entry.file == file && entry.item.offset < offset);
         let found = here.or_else(|| entries.iter().rfind(|entry| tu.contains(entry.file)));
         found.map(|entry| entry.item.clone()).filter(|found| !found.is_undef)
+    }
+
+    /// The names in the text of a function-like macro and of those that it uses; none for another name.
+    pub fn words_of_macro(&self, name: Name) -> Vec<Name> {
+        let mut found: FxHashSet<Name> = FxHashSet::default();
+        let mut queue = vec![name];
+        while let Some(name) = queue.pop() {
+            for entry in self.macros.get(&name).into_iter().flatten() {
+                if entry.item.params.is_none() || entry.item.is_undef {
+                    continue;
+                }
+                let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                for word in entry.item.body.split(|c| !is_part(c)) {
+                    let begins_name = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+                    if begins_name && found.insert(Name::new(word)) && found.len() <= LONGEST_MACRO {
+                        queue.push(Name::new(word));
+                    }
+                }
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Function-like macros whose text launches a kernel, by themselves or through one another.

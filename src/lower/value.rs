@@ -34,6 +34,8 @@ pub enum Val {
 pub struct FunctionRef {
     pub name: Name,
     pub template: Rc<[TemplateValue]>,
+    /// The conditions under which it is this one.
+    pub when: Vec<ExprId>,
 }
 
 impl FunctionRef {

@@ -690,7 +690,10 @@ impl Argument {
     /// The token range to overwrite, where the argument `from..end` is a type.
     fn finish(&self, end: usize) -> Option<(usize, usize)> {
         let pointer = matches!(self.last, Kind::Punct(b'*' | b'&'));
-        let is_type = self.is_type && self.angles == 0 && self.from < end && (self.builtin || pointer);
+        // `launch(kernel<float>, n)`: an instance of a template parses, and may be a function.
+        let instance = self.last == Kind::Punct(b'>');
+        let is_type =
+            self.is_type && self.angles == 0 && self.from < end && (self.builtin || pointer) && !instance;
         is_type.then_some((self.from, end))
     }
 }

@@ -82,6 +82,7 @@ impl<'a> Builder<'a> {
                 .map(|body| self.span_of(body.start + 1, body.end.saturating_sub(1).max(body.start + 1))),
             scope,
             class,
+            class_args: path.scope.last().and_then(|part| part.args.clone()),
             template,
             specialization: path.args,
             ret,

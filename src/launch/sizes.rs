@@ -1,0 +1,96 @@
+//! What the host asked before it launched: `if (k <= 1) kernel<1><<<…>>>(…, k)` is no launch with a large `k`.
+//!
+//! Sizes that nobody gives are tried with plausible values ([`plausible`]). Those that the conditions around a launch rule
+//! out are not tried for it; where none is left, small numbers are.
+//!
+//! [`plausible`]: crate::index::eval::plausible
+
+use rustc_hash::FxHashMap;
+
+use crate::index::affine;
+use crate::index::eval::{Evaluator, VALUATIONS};
+use crate::index::expr::{ExprId, Node, Op, Symbol, UNKNOWN};
+
+/// Values for sizes of which the plausible ones are ruled out.
+const SMALL: [i64; 12] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// The values that are tried for the unknowns of one launch.
+pub struct Sizes {
+    pub tried: Vec<Tried>,
+    /// Unknowns, by index, that the conditions fix.
+    pub bound: FxHashMap<u32, i64>,
+}
+
+/// A value for every unknown.
+pub struct Tried {
+    /// The number of a set of plausible values.
+    pub valuation: usize,
+    /// Unknowns, by index, that get another number, for the plausible ones are ruled out.
+    pub guessed: FxHashMap<u32, i64>,
+}
+
+impl Sizes {
+    /// Values under which all conditions of a launch hold.
+    pub fn fitting(eval: &mut Evaluator, conditions: &[ExprId]) -> Sizes {
+        let arena = eval.arena;
+        let conditions: Vec<ExprId> =
+            conditions.iter().copied().filter(|&id| arena.deps(id) == UNKNOWN).collect();
+        let bound: FxHashMap<u32, i64> = conditions.iter().filter_map(|&id| equality(arena, id)).collect();
+        let mut sizes = Sizes { tried: Vec::new(), bound };
+        sizes.tried = plausible_sets().filter(|tried| sizes.hold(eval, &conditions, tried)).collect();
+        if sizes.tried.is_empty() {
+            let open: Vec<u32> = affine::unknowns(arena, &conditions)
+                .into_iter()
+                .filter(|index| !sizes.bound.contains_key(index))
+                .collect();
+            let mut fitting: Vec<Tried> = SMALL
+                .iter()
+                .map(|&value| Tried {
+                    valuation: 0,
+                    guessed: open.iter().map(|&index| (index, value)).collect(),
+                })
+                .filter(|tried| sizes.hold(eval, &conditions, tried))
+                .collect();
+            // The least, the largest and one between them.
+            if fitting.len() > VALUATIONS {
+                let last = fitting.len() - 1;
+                fitting.swap(1, last / 2);
+                fitting.swap(2, last);
+                fitting.truncate(VALUATIONS);
+            }
+            sizes.tried = fitting;
+        }
+        if sizes.tried.is_empty() {
+            // Conditions that nothing simple meets are not followed.
+            sizes.tried = plausible_sets().collect();
+        }
+        sizes
+    }
+
+    /// Makes the evaluator compute with these values.
+    pub fn apply(&self, eval: &mut Evaluator, tried: &Tried) {
+        eval.set_valuation(tried.valuation);
+        eval.set_bound(
+            self.bound.iter().chain(&tried.guessed).map(|(&index, &value)| (index, value)).collect(),
+        );
+    }
+
+    fn hold(&self, eval: &mut Evaluator, conditions: &[ExprId], tried: &Tried) -> bool {
+        self.apply(eval, tried);
+        conditions.iter().all(|&id| eval.uniform(id) != 0)
+    }
+}
+
+fn plausible_sets() -> impl Iterator<Item = Tried> {
+    (0..VALUATIONS).map(|valuation| Tried { valuation, guessed: FxHashMap::default() })
+}
+
+/// `n == 8`
+fn equality(arena: &crate::index::expr::Arena, id: ExprId) -> Option<(u32, i64)> {
+    let Node::Binary { op: Op::Eq, a, b, .. } = arena.node(id) else { return None };
+    match (arena.node(*a), arena.node(*b)) {
+        (Node::Symbol(Symbol::Unknown(index)), Node::Const(value))
+        | (Node::Const(value), Node::Symbol(Symbol::Unknown(index))) => Some((*index, *value)),
+        _ => None,
+    }
+}
