@@ -317,7 +317,8 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
     let def = &kernel.kernel.item;
     eval.set_bound(FxHashMap::default());
     let shapes = shapes_of(eval, sources, kernel);
-    let sizes = Sizes::fitting(eval, &kernel.conditions);
+    let mut sizes = Sizes::fitting(eval, &kernel.conditions);
+    sizes.allow_few_lanes(eval, kernel.accesses.iter().map(|access| access.guard));
     let mut fuel = limits::EVALUATIONS_PER_KERNEL;
     let mut base_places: FxHashMap<u32, usize> = FxHashMap::default();
     let mut base_facts = Vec::new();
@@ -724,7 +725,7 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
             "no instantiation gives the template argument `{name}`, the distance between lanes"
         ));
     }
-    if is_open_layout(arena, raw) {
+    if is_open_layout(arena, raw, raw.offset) {
         return Some(
             "every dimension has a stride of its own that is not known: any could be the contiguous one"
                 .to_owned(),
@@ -774,8 +775,15 @@ fn needs_width(arena: &Arena, raw: &RawAccess) -> bool {
 }
 
 /// `x[i * s0 + j * s1]` with strides from outside: whether lanes are neighbours is decided where the strides are made.
-fn is_open_layout(arena: &Arena, raw: &RawAccess) -> bool {
-    let Node::Sum { terms, .. } = arena.node(raw.offset) else { return false };
+fn is_open_layout(arena: &Arena, raw: &RawAccess, offset: ExprId) -> bool {
+    let terms = match arena.node(offset) {
+        Node::Sum { terms, .. } => terms,
+        // One side of a choice is enough.
+        Node::Select { then, otherwise, .. } => {
+            return is_open_layout(arena, raw, *then) || is_open_layout(arena, raw, *otherwise);
+        }
+        _ => return false,
+    };
     let varies = |id: ExprId| arena.deps(id) & !(UNKNOWN | crate::index::expr::DIM) != 0;
     let open_stride = |id: ExprId| match arena.node(id) {
         Node::Product(factors) if factors.iter().any(|&factor| varies(factor)) => factors

@@ -77,6 +77,10 @@ pub fn hypotheses(uses_y: bool, uses_z: bool, most: Option<u32>) -> Vec<[u32; 3]
     let fitting: Vec<_> = all.iter().copied().filter(|block| block.iter().product::<u32>() <= most).collect();
     match (uses_y || uses_z, fitting.is_empty()) {
         (false, _) => vec![[most.clamp(1, 1024), 1, 1]],
+        // Full rows of lanes first, then half ones, with all the threads that the bounds allow.
+        (true, false) if !uses_z && most >= 64 && most % 16 == 0 => {
+            [32, 16].into_iter().filter(|x| most % x == 0).map(|x| [x, most / x, 1]).collect()
+        }
         (true, false) => fitting,
         (true, true) => vec![all[0]],
     }

@@ -5,14 +5,17 @@
 //!
 //! [`plausible`]: crate::index::eval::plausible
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::affine;
-use crate::index::eval::{Evaluator, VALUATIONS};
-use crate::index::expr::{ExprId, Node, Op, Symbol, UNKNOWN};
+use crate::index::eval::{Evaluator, VALUATIONS, WARP};
+use crate::index::expr::{Arena, ExprId, Node, Op, Symbol, TID, UNKNOWN};
 
 /// Values for sizes of which the plausible ones are ruled out.
 const SMALL: [i64; 12] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// Lanes that a test of a lane against a size lets through, when it is tried with a small one.
+const FEW_LANES: i64 = 8;
 
 /// The values that are tried for the unknowns of one launch.
 pub struct Sizes {
@@ -67,6 +70,26 @@ impl Sizes {
         sizes
     }
 
+    /// `if (lane < k)` in the kernel, with a lane of the warp: `k` may be small, too. It is tried as [`FEW_LANES`].
+    pub fn allow_few_lanes(&mut self, eval: &mut Evaluator, guards: impl Iterator<Item = ExprId>) {
+        let arena = eval.arena;
+        let mut few: Vec<u32> = Vec::new();
+        let mut seen: FxHashSet<ExprId> = FxHashSet::default();
+        for conjunct in guards.flat_map(|guard| arena.conjuncts(guard)) {
+            let Node::Binary { op: Op::Lt, a, b, .. } = arena.node(conjunct) else { continue };
+            let Node::Symbol(Symbol::Unknown(index)) = arena.node(*b) else { continue };
+            let is_free = !self.bound.contains_key(index)
+                && arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_none());
+            if is_free && seen.insert(conjunct) && is_lane(arena, *a) && !few.contains(index) {
+                few.push(*index);
+            }
+        }
+        if !few.is_empty() && self.tried.iter().all(|tried| tried.guessed.is_empty()) {
+            let guessed = few.into_iter().map(|index| (index, FEW_LANES)).collect();
+            self.tried.push(Tried { valuation: 0, guessed });
+        }
+    }
+
     /// Makes the evaluator compute with these values.
     pub fn apply(&self, eval: &mut Evaluator, tried: &Tried) {
         eval.set_valuation(tried.valuation);
@@ -86,11 +109,23 @@ fn plausible_sets() -> impl Iterator<Item = Tried> {
 }
 
 /// `n == 8`
-fn equality(arena: &crate::index::expr::Arena, id: ExprId) -> Option<(u32, i64)> {
+fn equality(arena: &Arena, id: ExprId) -> Option<(u32, i64)> {
     let Node::Binary { op: Op::Eq, a, b, .. } = arena.node(id) else { return None };
     match (arena.node(*a), arena.node(*b)) {
         (Node::Symbol(Symbol::Unknown(index)), Node::Const(value))
         | (Node::Const(value), Node::Symbol(Symbol::Unknown(index))) => Some((*index, *value)),
         _ => None,
     }
+}
+
+/// `threadIdx.x % 32`, in any of its spellings: a remainder, or bits, of less than a warp.
+fn is_lane(arena: &Arena, id: ExprId) -> bool {
+    let Node::Binary { op, a, b, .. } = arena.node(id) else { return false };
+    let Node::Const(number) = arena.node(*b) else { return false };
+    let most = match op {
+        Op::Rem => number - 1,
+        Op::And => *number,
+        _ => return false,
+    };
+    (1..WARP as i64).contains(&most) && arena.deps(*a) & TID != 0
 }
