@@ -14,8 +14,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Layout,
     default_level: Level::Warning,
     since: "0.1.0",
-    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
-    measured: Some(Measured { right: 30, found: 31 }),
+    // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
+    measured: Some(Measured { right: 70, found: 71 }),
     doc: include_str!("README.md"),
 };
 

@@ -23,8 +23,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Bank,
     default_level: Level::Warning,
     since: "0.1.0",
-    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
-    measured: Some(Measured { right: 184, found: 185 }),
+    // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
+    measured: Some(Measured { right: 286, found: 298 }),
     doc: include_str!("README.md"),
 };
 

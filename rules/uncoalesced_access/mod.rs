@@ -17,8 +17,8 @@ static INFO: RuleInfo = RuleInfo {
     category: Category::Coalescing,
     default_level: Level::Warning,
     since: "0.1.0",
-    // By `tests/evaluate` on the programs of 2026-11-30, measured on an H200.
-    measured: Some(Measured { right: 193, found: 197 }),
+    // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
+    measured: Some(Measured { right: 356, found: 385 }),
     doc: include_str!("README.md"),
 };
 

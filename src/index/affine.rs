@@ -138,3 +138,15 @@ pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
     }
     found.into_iter().collect()
 }
+
+/// `threadIdx.x % 32`, in any of its spellings: a remainder, or bits, of less than a warp.
+pub fn is_lane(arena: &Arena, id: ExprId) -> bool {
+    let Node::Binary { op, a, b, .. } = arena.node(id) else { return false };
+    let Node::Const(number) = arena.node(*b) else { return false };
+    let most = match op {
+        super::expr::Op::Rem => number - 1,
+        super::expr::Op::And => *number,
+        _ => return false,
+    };
+    (1..super::eval::WARP as i64).contains(&most) && arena.deps(*a) & TID != 0
+}

@@ -310,11 +310,13 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             .any(|index| arena.unknowns.get(index as usize).is_some_and(|unknown| unknown.is_template))
     }
 
-    /// `i < n` with an unknown `n`, the same in each iteration.
+    /// `i < n` with an unknown `n`, the same in each iteration. A test of the lane of the warp tells lanes apart.
     fn is_bounds_test(&self, conjunct: ExprId) -> bool {
-        let deps = self.eval.arena.deps(conjunct);
-        let is_order = matches!(self.eval.arena.node(conjunct), Node::Binary { op: Op::Lt | Op::Le, .. });
-        is_order && deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0
+        let arena = self.eval.arena;
+        let deps = arena.deps(conjunct);
+        let Node::Binary { op: Op::Lt | Op::Le, a, .. } = arena.node(conjunct) else { return false };
+        let by_thread = deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0;
+        by_thread && !super::affine::is_lane(arena, *a)
     }
 
     fn request(&mut self, live: u32) {

@@ -9,7 +9,9 @@ use super::shape::{Declared, annotation, completed, hypotheses};
 use super::sizes::{Sizes, Tried};
 use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
-use crate::index::expr::{Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use crate::index::expr::{
+    Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit,
+};
 use crate::index::limits;
 use crate::index::measure::{Measure, Plan, Tally};
 use crate::ir::ast::{FunctionDef, Type, VarDecl};
@@ -725,6 +727,9 @@ fn not_measured(arena: &Arena, raw: &RawAccess) -> Option<String> {
             "no instantiation gives the template argument `{name}`, the distance between lanes"
         ));
     }
+    if has_data_stride(arena, raw) {
+        return Some("the distance between lanes is a number of the host's that is not known".to_owned());
+    }
     if is_open_layout(arena, raw, raw.offset) {
         return Some(
             "every dimension has a stride of its own that is not known: any could be the contiguous one"
@@ -772,6 +777,21 @@ fn needs_width(arena: &Arena, raw: &RawAccess) -> bool {
         }
     }
     other && !x
+}
+
+/// `x[i * (bytes / sizeof(T))]` with lanes along `i` and bytes that the host reads: the innermost stride of a tensor, which
+/// is one element as a rule.
+fn has_data_stride(arena: &Arena, raw: &RawAccess) -> bool {
+    let Node::Sum { terms, .. } = arena.node(raw.offset) else { return false };
+    terms.iter().any(|(_, id)| {
+        let Node::Product(factors) = arena.node(*id) else { return false };
+        let by_lane = |id: &ExprId| arena.deps(*id) & TID != 0;
+        let per_element = |id: &ExprId| match arena.node(*id) {
+            Node::Binary { op: Op::Div, a, b, .. } => is_read(arena, *a) && arena.as_const(*b).is_some(),
+            _ => false,
+        };
+        factors.iter().any(by_lane) && factors.iter().any(per_element)
+    })
 }
 
 /// `x[i * s0 + j * s1]` with strides from outside: whether lanes are neighbours is decided where the strides are made.
@@ -852,12 +872,21 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
     }
 }
 
+/// `for (row = blockIdx.x; row < rows; row += gridDim.x)`: launched with a block a row, as a rule, it has one iteration.
+fn runs_once_a_block(arena: &Arena, id: LoopId) -> bool {
+    let Some(of) = arena.loops.get(id.0 as usize) else { return false };
+    of.vars.iter().any(|var| {
+        let init = arena.deps(var.init);
+        init & BID != 0 && init & TID == 0 && affine::own_deps(arena, var.next) & TID == 0
+    })
+}
+
 fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
     let deps = arena.deps(raw.offset);
     // Data read in a loop may differ from iteration to iteration.
     let stays = |id: &&LoopId| deps & (loop_bit(**id) | DATA) == 0;
     FlowFact {
-        loops: raw.loops.iter().map(|id| id.0).collect(),
+        loops: raw.loops.iter().filter(|&&id| !runs_once_a_block(arena, id)).map(|id| id.0).collect(),
         invariant_in: raw.loops.iter().filter(stays).map(|id| id.0).collect(),
         address: raw.offset.0,
         guard: raw.guard.0,

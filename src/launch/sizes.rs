@@ -8,8 +8,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::affine;
-use crate::index::eval::{Evaluator, VALUATIONS, WARP};
-use crate::index::expr::{Arena, ExprId, Node, Op, Symbol, TID, UNKNOWN};
+use crate::index::eval::{Evaluator, VALUATIONS};
+use crate::index::expr::{Arena, ExprId, Node, Op, Symbol, UNKNOWN};
 
 /// Values for sizes of which the plausible ones are ruled out.
 const SMALL: [i64; 12] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -80,7 +80,7 @@ impl Sizes {
             let Node::Symbol(Symbol::Unknown(index)) = arena.node(*b) else { continue };
             let is_free = !self.bound.contains_key(index)
                 && arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_none());
-            if is_free && seen.insert(conjunct) && is_lane(arena, *a) && !few.contains(index) {
+            if is_free && seen.insert(conjunct) && affine::is_lane(arena, *a) && !few.contains(index) {
                 few.push(*index);
             }
         }
@@ -116,16 +116,4 @@ fn equality(arena: &Arena, id: ExprId) -> Option<(u32, i64)> {
         | (Node::Const(value), Node::Symbol(Symbol::Unknown(index))) => Some((*index, *value)),
         _ => None,
     }
-}
-
-/// `threadIdx.x % 32`, in any of its spellings: a remainder, or bits, of less than a warp.
-fn is_lane(arena: &Arena, id: ExprId) -> bool {
-    let Node::Binary { op, a, b, .. } = arena.node(id) else { return false };
-    let Node::Const(number) = arena.node(*b) else { return false };
-    let most = match op {
-        Op::Rem => number - 1,
-        Op::And => *number,
-        _ => return false,
-    };
-    (1..WARP as i64).contains(&most) && arena.deps(*a) & TID != 0
 }

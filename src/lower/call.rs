@@ -1493,7 +1493,12 @@ impl Exec<'_> {
 }
 
 fn has_content(def: &StructDef) -> bool {
-    !def.fields.is_empty() || !def.methods.is_empty() || !def.bases.is_empty() || !def.constants.is_empty()
+    let members = !def.fields.is_empty() || !def.methods.is_empty() || !def.constants.is_empty();
+    members
+        || !def.bases.is_empty()
+        || !def.aliases.is_empty()
+        || !def.structs.is_empty()
+        || !def.enums.is_empty()
 }
 
 fn round_up(value: i64, to: i64) -> i64 {

@@ -251,7 +251,15 @@ impl Exec<'_> {
             ExprKind::SizeofExpr(operand) => {
                 let ty = self.quietly(|exec| {
                     let place = exec.place(operand);
-                    exec.type_of_place(&place)
+                    let value = match &place {
+                        Place::Slot { slot, path } => exec.read_slot(*slot, path),
+                        Place::Value(value) => value.clone(),
+                        Place::Memory { .. } => Val::Void,
+                    };
+                    match value {
+                        Val::Array(array) => Ty::Array(Rc::new(array.of.clone()), array.len),
+                        _ => exec.type_of_place(&place),
+                    }
                 });
                 self.size_value(&ty)
             }
