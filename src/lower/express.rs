@@ -244,25 +244,19 @@ impl Exec<'_> {
                     }
                 }
             }
-            ExprKind::SizeofType(ty) => {
-                let ty = self.ty(ty);
-                self.size_value(&ty)
-            }
-            ExprKind::SizeofExpr(operand) => {
-                let ty = self.quietly(|exec| {
-                    let place = exec.place(operand);
-                    let value = match &place {
-                        Place::Slot { slot, path } => exec.read_slot(*slot, path),
-                        Place::Value(value) => value.clone(),
-                        Place::Memory { .. } => Val::Void,
-                    };
-                    match value {
-                        Val::Array(array) => Ty::Array(Rc::new(array.of.clone()), array.len),
-                        _ => exec.type_of_place(&place),
-                    }
-                });
-                self.size_value(&ty)
-            }
+            // A bare name could be of a type or of a variable.
+            ExprKind::SizeofType(ty) => match &**ty {
+                ast::Type::Named(path)
+                    if path.as_simple().is_some_and(|name| self.lookup(name).is_some()) =>
+                {
+                    self.size_of_operand(&Expr { span: expr.span, kind: ExprKind::Name(path.clone()) })
+                }
+                ty => {
+                    let ty = self.ty(ty);
+                    self.size_value(&ty)
+                }
+            },
+            ExprKind::SizeofExpr(operand) => self.size_of_operand(operand),
             ExprKind::AlignofType(ty) => {
                 let align = self.ty(ty).align();
                 Val::Int(self.arena.constant(align), Ty::SIZE)
@@ -284,6 +278,14 @@ impl Exec<'_> {
         }
         scopes.push(captured);
         Val::Lambda(Rc::new(Closure { lambda: lambda.clone(), scopes, env: self.env() }))
+    }
+
+    fn size_of_operand(&mut self, operand: &Expr) -> Val {
+        let ty = self.quietly(|exec| {
+            let place = exec.place(operand);
+            exec.type_of_place(&place)
+        });
+        self.size_value(&ty)
     }
 
     fn size_value(&mut self, ty: &Ty) -> Val {
