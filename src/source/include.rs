@@ -70,3 +70,24 @@ pub fn normalize(path: &Path) -> PathBuf {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::SourceFile;
+    use super::*;
+
+    #[test]
+    fn an_include_that_several_files_fit_equally_well_is_none_of_them() {
+        let mut sources = Sources::default();
+        for path in ["a/one/kernels.h", "a/two/kernels.h", "a/two/only.h"] {
+            sources.add(SourceFile::new(path, String::new()));
+        }
+        let resolver = IncludeResolver::new(&sources, &[]);
+        let found = |directory: &str, include: &str| {
+            resolver.resolve(Path::new(directory), include).map(|id| sources.path(id).to_owned())
+        };
+        assert_eq!(found("a/three", "kernels.h"), None);
+        assert_eq!(found("a/one", "kernels.h"), Some(PathBuf::from("a/one/kernels.h")));
+        assert_eq!(found("a/three", "only.h"), Some(PathBuf::from("a/two/only.h")));
+    }
+}
