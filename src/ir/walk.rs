@@ -7,6 +7,41 @@ pub fn expressions<'a>(stmts: &'a [Stmt], f: &mut dyn FnMut(&'a Expr)) {
     stmts.iter().for_each(|stmt| in_stmt(stmt, f));
 }
 
+/// Calls `f` for every statement, outer before inner; those of lambdas are not among them.
+pub fn statements<'a>(stmts: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in stmts {
+        f(stmt);
+        let mut one = |inner: &'a Stmt| statements(std::slice::from_ref(inner), f);
+        match &stmt.kind {
+            StmtKind::Block(body) => statements(body, f),
+            StmtKind::If { init, then, otherwise, .. } => {
+                init.iter().chain([then]).chain(otherwise).for_each(|inner| one(inner));
+            }
+            StmtKind::For { init, body, .. } => init.iter().chain([body]).for_each(|inner| one(inner)),
+            StmtKind::RangeFor { body, .. }
+            | StmtKind::While { body, .. }
+            | StmtKind::DoWhile { body, .. }
+            | StmtKind::LoopMacro { body, .. }
+            | StmtKind::BlockMacro { body, .. } => one(body),
+            StmtKind::Switch { cases, .. } => cases.iter().for_each(|case| statements(&case.body, f)),
+            StmtKind::Alternatives(branches) => branches.iter().for_each(|branch| statements(branch, f)),
+            StmtKind::Decl(_)
+            | StmtKind::Expr(_)
+            | StmtKind::Return(_)
+            | StmtKind::Asm(_)
+            | StmtKind::Empty
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Jump
+            | StmtKind::Macro { .. }
+            | StmtKind::Alias(_)
+            | StmtKind::Struct(_)
+            | StmtKind::Enum(_)
+            | StmtKind::Unknown(_) => {}
+        }
+    }
+}
+
 fn in_stmt<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(&'a Expr)) {
     match &stmt.kind {
         StmtKind::Decl(vars) => vars.iter().for_each(|var| in_declaration(var, f)),

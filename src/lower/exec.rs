@@ -123,7 +123,7 @@ pub struct Exec<'p> {
     pub kept: FxHashMap<Name, Kept>,
     /// Conditions of branches so short that the compiler predicates them: all warps issue their accesses.
     pub predicated: Vec<ExprId>,
-    /// Nothing of the kernel follows the statement being executed.
+    /// Nothing of the kernel follows the statement being executed, but for further iterations of loops around it.
     pub at_end: bool,
     /// Functions of the host that were executed, by their names' places.
     pub entered: FxHashSet<Span>,
@@ -307,7 +307,8 @@ impl<'p> Exec<'p> {
                 let cond = exec.condition(cond);
                 let (first, depth) = (exec.accesses.len(), exec.predicated.len());
                 // Behind a branch at the kernel's end there is nothing to reach: the warp leaves.
-                let short = otherwise.is_none() && !exec.at_end && is_predicated(then);
+                let at_end = exec.at_end && exec.loops.is_empty();
+                let short = otherwise.is_none() && !at_end && is_predicated(then);
                 if short {
                     exec.predicated.extend(exec.arena.conjuncts(cond));
                 }

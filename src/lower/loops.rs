@@ -149,21 +149,7 @@ impl Exec<'_> {
         }
     }
 
-    /// [`Exec::iterate`]; more of the kernel follows each statement of a body: its next iteration.
     fn loop_over<B>(
-        &mut self,
-        names: FxHashSet<Name>,
-        test_last: bool,
-        enter: impl Fn(&mut Self) -> (ExprId, B),
-    ) where
-        B: FnOnce(&mut Self) -> ExprId,
-    {
-        let at_end = std::mem::replace(&mut self.at_end, false);
-        self.iterate(names, test_last, enter);
-        self.at_end = at_end;
-    }
-
-    fn iterate<B>(
         &mut self,
         names: FxHashSet<Name>,
         test_last: bool,

@@ -323,7 +323,11 @@ fn function(def: &FunctionDef) -> Option<Function<'_>> {
         calls: Vec::new(),
         launches: Vec::new(),
     };
-    declarations(body, &mut |var| declare(&mut function.variables, var));
+    walk::statements(body, &mut |stmt| {
+        if let StmtKind::Decl(vars) = &stmt.kind {
+            vars.iter().for_each(|var| declare(&mut function.variables, var));
+        }
+    });
     walk::expressions(body, &mut |expr| match &expr.kind {
         ExprKind::Assign(op, to, value) => match (&to.kind, op) {
             (ExprKind::Field { member, .. }, None) => {
@@ -433,45 +437,6 @@ fn declare<'a>(variables: &mut FxHashMap<Name, Meaning<'a>>, var: &'a VarDecl) {
 
 fn assign<'a>(variables: &mut FxHashMap<Name, Meaning<'a>>, name: Name, meaning: Meaning<'a>) {
     variables.entry(name).and_modify(|known| *known = Meaning::Several).or_insert(meaning);
-}
-
-/// Calls `f` for every variable that the statements declare.
-fn declarations<'a>(stmts: &'a [Stmt], f: &mut dyn FnMut(&'a VarDecl)) {
-    for stmt in stmts {
-        match &stmt.kind {
-            StmtKind::Decl(vars) => vars.iter().for_each(&mut *f),
-            StmtKind::Block(body) => declarations(body, f),
-            StmtKind::If { init, then, otherwise, .. } => {
-                for inner in init.iter().chain([then]).chain(otherwise) {
-                    declarations(std::slice::from_ref(inner), f);
-                }
-            }
-            StmtKind::For { init, body, .. } => {
-                for inner in init.iter().chain([body]) {
-                    declarations(std::slice::from_ref(inner), f);
-                }
-            }
-            StmtKind::RangeFor { body, .. }
-            | StmtKind::While { body, .. }
-            | StmtKind::DoWhile { body, .. }
-            | StmtKind::LoopMacro { body, .. }
-            | StmtKind::BlockMacro { body, .. } => declarations(std::slice::from_ref(body), f),
-            StmtKind::Switch { cases, .. } => cases.iter().for_each(|case| declarations(&case.body, f)),
-            StmtKind::Alternatives(branches) => branches.iter().for_each(|branch| declarations(branch, f)),
-            StmtKind::Expr(_)
-            | StmtKind::Return(_)
-            | StmtKind::Asm(_)
-            | StmtKind::Empty
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Jump
-            | StmtKind::Macro { .. }
-            | StmtKind::Alias(_)
-            | StmtKind::Struct(_)
-            | StmtKind::Enum(_)
-            | StmtKind::Unknown(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]
