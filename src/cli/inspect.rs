@@ -71,8 +71,10 @@ fn access(input: &Input, kernel: &KernelFact, fact: &AccessFact) -> InspectAcces
     let at = source.position(fact.span.start);
     let global = fact.space == MemorySpace::Global;
     let shared = fact.space == MemorySpace::Shared;
-    let units = fact.request.as_ref().map(|request| request.issued(request.units));
-    let ideal = fact.request.as_ref().map(|request| request.issued(request.ideal));
+    let known = fact.request.as_ref().filter(|request| request.open.is_none());
+    let open = fact.request.as_ref().and_then(|request| request.open.clone());
+    let units = known.map(|request| request.issued(request.units));
+    let ideal = known.map(|request| request.issued(request.ideal));
     InspectAccess {
         line: at.line,
         column: at.column,
@@ -92,9 +94,9 @@ fn access(input: &Input, kernel: &KernelFact, fact: &AccessFact) -> InspectAcces
         ideal_sectors_per_request: ideal.filter(|_| global),
         wavefronts_per_request: units.filter(|_| shared),
         ideal_wavefronts_per_request: ideal.filter(|_| shared),
-        confidence: fact.request.as_ref().map(|_| fact.confidence.to_string()),
+        confidence: known.map(|_| fact.confidence.to_string()),
         assumptions: fact.assumptions.clone(),
-        unknown: fact.unknown.clone(),
+        unknown: fact.unknown.clone().or(open),
     }
 }
 

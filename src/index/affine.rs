@@ -73,8 +73,17 @@ fn start_of(arena: &Arena, variable: ExprId) -> Option<ExprId> {
     (matches!(same[..], [(1, _)]) && alike).then_some(var.init)
 }
 
+/// What a value depends on besides the addresses of what it loads.
+pub fn deps_beside_data(arena: &Arena, root: ExprId) -> Deps {
+    gather_deps(arena, root, false)
+}
+
 /// What a value itself depends on. [`Arena::deps`] gives every variable of a loop what any of them depends on.
 pub fn own_deps(arena: &Arena, root: ExprId) -> Deps {
+    gather_deps(arena, root, true)
+}
+
+fn gather_deps(arena: &Arena, root: ExprId, into_loads: bool) -> Deps {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut stack = vec![root];
     let mut deps = 0;
@@ -93,7 +102,9 @@ pub fn own_deps(arena: &Arena, root: ExprId) -> Deps {
             Node::Symbol(_) | Node::Final { .. } => deps |= arena.deps(id),
             Node::Load { .. } | Node::Opaque { .. } => {
                 deps |= DATA;
-                stack.extend(arena.children(id));
+                if into_loads {
+                    stack.extend(arena.children(id));
+                }
             }
             _ => stack.extend(arena.children(id)),
         }

@@ -31,8 +31,12 @@ pub struct Tally {
     /// The byte distance between neighbouring lanes, where it is one number.
     pub lane_stride: Option<i64>,
     pub stride_varies: bool,
-    /// A branch on data was taken by all lanes.
-    pub data_guard: bool,
+    /// Lanes take a branch by their own data; it was taken by all of them.
+    pub lane_data_guard: bool,
+    /// The number depends on which lanes take that branch.
+    pub lane_data_decides: bool,
+    /// A test of lanes against data that they share was taken to hold for all of them.
+    pub shared_data_guard: bool,
     /// A condition on an unknown was taken to hold.
     pub assumed_guard: bool,
     pub block: [i64; 3],
@@ -324,12 +328,21 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let mut active = live;
         let mut issued = live;
         let mut made_up = false;
+        let mut by_data = false;
+        let mut may_be_off = false;
         for place in 0..self.conjuncts.len() {
             let Some(&conjunct) = self.conjuncts.get(place) else { break };
             let deps = self.eval.arena.deps(conjunct);
             let value = self.eval.eval(conjunct);
             if value.data.is_some() {
-                self.tally.data_guard = true;
+                if value.data_varies(active) {
+                    by_data = true;
+                    may_be_off |= self.plan.predicated.contains(&conjunct);
+                } else {
+                    // The same data for all lanes parts them where it is compared with what they do not share.
+                    let beside = super::affine::deps_beside_data(self.eval.arena, conjunct);
+                    self.tally.shared_data_guard |= beside & (TID | LOOPS) != 0;
+                }
                 continue;
             }
             if value.undefined {
@@ -382,11 +395,14 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let align = self.plan.align.max(1);
         let address = address.value.map(|address| address.wrapping_sub(address.rem_euclid(align)));
         let lanes = Lanes { active, address };
-        self.count(&lanes);
+        let cost = (self.plan.cost)(&lanes);
+        // Whatever lanes take a branch, what costs one unit for all of them costs one for some of them.
+        self.tally.lane_data_guard |= by_data;
+        self.tally.lane_data_decides |= by_data && (may_be_off || cost.units > 1);
+        self.count(&lanes, cost);
     }
 
-    fn count(&mut self, lanes: &Lanes) {
-        let cost = (self.plan.cost)(lanes);
+    fn count(&mut self, lanes: &Lanes, cost: Cost) {
         let tally = &mut self.tally;
         tally.requests += 1;
         tally.units += u64::from(cost.units);

@@ -263,6 +263,9 @@ pub struct RequestFact {
     pub worst_lanes: Box<crate::memory::Lanes>,
     /// The first requests.
     pub samples: Vec<crate::memory::Lanes>,
+    /// Why the numbers are those of one case among others that are as likely: the best for the code where sizes or the
+    /// block are open, the dearest where data decide which lanes are active. Such a number is a bound, and not known.
+    pub open: Option<String>,
 }
 
 impl RequestFact {

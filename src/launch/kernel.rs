@@ -672,7 +672,8 @@ fn measure_access(
     let same = |a: &Tally, b: &Tally| (a.units_per_request() - b.units_per_request()).abs() < 0.005;
     let agree_values = flat.iter().filter(|item| item.0 == shape).all(|item| same(item.2, best));
     let agree_shapes = flat.iter().filter(|item| item.1 == valuation).all(|item| same(item.2, best));
-    if best.data_guard && raw.operation == Operation::Atomic && eval.arena.deps(raw.offset) & TID == 0 {
+    let by_data = best.lane_data_guard || best.shared_data_guard;
+    if by_data && raw.operation == Operation::Atomic && eval.arena.deps(raw.offset) & TID == 0 {
         fact.unknown = Some("how many lanes reach this atomic depends on data".to_owned());
         return fact;
     }
@@ -686,6 +687,7 @@ fn measure_access(
         worst: best.worst,
         worst_lanes,
         samples: best.samples.clone(),
+        open: open_number(&flat, (shape, valuation), best, !open_sizes(arena, raw, sizes, valuation).is_empty()),
     });
     let one_stride =
         flat.iter().filter(|item| item.0 == shape).all(|item| item.2.lane_stride == best.lane_stride);
@@ -712,6 +714,30 @@ fn measure_access(
         fact.confidence = Confidence::Assumed;
     }
     fact
+}
+
+/// Why the number of the case that decides, `(shape, valuation)`, is a bound only. Multiples of 32 for sizes are the one
+/// favourable case that is as good as known: it is what pitches and sizes are as a rule, and printed.
+fn open_number(
+    flat: &[(usize, usize, &Tally)],
+    (shape, valuation): (usize, usize),
+    best: &Tally,
+    is_named: bool,
+) -> Option<String> {
+    if best.lane_data_decides {
+        return Some(format!(
+            "which lanes take a branch depends on the data of each: at most {:.1} a request",
+            best.units_per_request()
+        ));
+    }
+    let between = |what: &str, alike: &dyn Fn(&(usize, usize, &Tally)) -> bool| {
+        let numbers = flat.iter().filter(|item| alike(item)).map(|item| item.2.units_per_request());
+        let (low, high) = numbers.fold((f64::MAX, 0.0_f64), |(low, high), n| (low.min(n), high.max(n)));
+        (high - low >= 0.005).then(|| format!("it depends on {what}: from {low:.1} to {high:.1} a request"))
+    };
+    let by_size = || between("sizes that are not known", &|item| item.0 == shape);
+    let by_shape = || between("the block, which no launch gives", &|item| item.1 == valuation);
+    (valuation != 0 || !is_named).then(by_size).flatten().or_else(by_shape)
 }
 
 /// Accesses that have no number whatever the lanes do.
@@ -922,6 +948,18 @@ fn reason(irregular: u64, undefined: u64) -> String {
     "no warp reaches it for the values tried".to_owned()
 }
 
+/// The sizes in the address that nothing binds and that take a plausible value, by name.
+fn open_sizes(arena: &Arena, raw: &RawAccess, sizes: &Sizes, tried: usize) -> Vec<String> {
+    let guessed = |index: &u32| sizes.tried.get(tried).is_some_and(|tried| tried.guessed.contains_key(index));
+    affine::unknowns(arena, &[raw.offset])
+        .into_iter()
+        .filter(|index| !sizes.bound.contains_key(index) && !guessed(index))
+        .filter_map(|index| arena.unknowns.get(index as usize))
+        .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
+        .map(|unknown| format!("`{}`", unknown.name))
+        .collect()
+}
+
 /// Confidence and what it rests on.
 #[allow(clippy::too_many_arguments)]
 fn assume(
@@ -945,8 +983,11 @@ fn assume(
     if raw.element == "?" {
         fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
     }
-    if best.data_guard {
+    if best.lane_data_decides {
         fact.assumptions.push("a branch on data is taken by all lanes".to_owned());
+    }
+    if best.shared_data_guard {
+        fact.assumptions.push("tests against values in memory hold for all lanes".to_owned());
     }
     if best.assumed_guard {
         fact.assumptions.push("conditions on unknown sizes hold".to_owned());
@@ -976,14 +1017,7 @@ fn assume(
         }
     }
     if !affine::is_shaped(arena, raw.offset) || !agree {
-        let is_open = |index: &u32| !sizes.bound.contains_key(index) && !guessed.contains_key(index);
-        let names: Vec<String> = affine::unknowns(arena, &[raw.offset])
-            .into_iter()
-            .filter(is_open)
-            .filter_map(|index| arena.unknowns.get(index as usize))
-            .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
-            .map(|unknown| format!("`{}`", unknown.name))
-            .collect();
+        let names = open_sizes(arena, raw, sizes, tried);
         if !names.is_empty() {
             let list = match names.get(NAMES_LISTED..) {
                 Some([_, _, ..]) => {
