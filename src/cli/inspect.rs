@@ -72,7 +72,7 @@ fn access(input: &Input, kernel: &KernelFact, fact: &AccessFact) -> InspectAcces
     let global = fact.space == MemorySpace::Global;
     let shared = fact.space == MemorySpace::Shared;
     let known = fact.request.as_ref().filter(|request| request.open.is_none());
-    let open = fact.request.as_ref().and_then(|request| request.open.clone());
+    let open = fact.request.as_ref().and_then(|request| Some(request.open.as_ref()?.reason().to_owned()));
     let units = known.map(|request| request.issued(request.units));
     let ideal = known.map(|request| request.issued(request.ideal));
     InspectAccess {

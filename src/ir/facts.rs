@@ -263,9 +263,34 @@ pub struct RequestFact {
     pub worst_lanes: Box<crate::memory::Lanes>,
     /// The first requests.
     pub samples: Vec<crate::memory::Lanes>,
-    /// Why the numbers are those of one case among others that are as likely: the best for the code where sizes or the
-    /// block are open, the dearest where data decide which lanes are active. Such a number is a bound, and not known.
-    pub open: Option<String>,
+    /// The numbers are those of one case among others that are as likely: not known, but a bound.
+    pub open: Option<Bound>,
+}
+
+/// What a number that is not known says all the same, with the reason for not knowing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is that of the case that is best for the code.
+    AtLeast(String),
+    /// It is that of all lanes; data decide which of them are active.
+    AtMost(String),
+}
+
+impl Bound {
+    pub fn reason(&self) -> &str {
+        match self {
+            Bound::AtLeast(reason) | Bound::AtMost(reason) => reason,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bound::AtLeast(_) => "at least",
+            Bound::AtMost(_) => "at most",
+        })
+    }
 }
 
 impl RequestFact {

@@ -4,9 +4,12 @@
 //! expressions; [`kernel`] executes each launched kernel with its parameters bound and measures its accesses. A kernel
 //! that nothing launches is analysed with its launch bounds, an annotation, the configuration, or hypotheses that fit it.
 
+mod access;
+mod fields;
 pub mod kernel;
 mod merge;
 pub mod persist;
 pub mod roots;
 pub mod shape;
 mod sizes;
+mod strides;

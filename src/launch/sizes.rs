@@ -18,13 +18,17 @@ const SMALL: [i64; 12] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const FEW_LANES: i64 = 8;
 
 /// The values that are tried for the unknowns of one launch.
+#[derive(Clone)]
 pub struct Sizes {
     pub tried: Vec<Tried>,
     /// Unknowns, by index, that the conditions fix.
     pub bound: FxHashMap<u32, i64>,
+    /// Those conditions of the launch that only such unknowns decide.
+    conditions: Vec<ExprId>,
 }
 
 /// A value for every unknown.
+#[derive(Clone)]
 pub struct Tried {
     /// The number of a set of plausible values.
     pub valuation: usize,
@@ -39,10 +43,10 @@ impl Sizes {
         let conditions: Vec<ExprId> =
             conditions.iter().copied().filter(|&id| arena.deps(id) == UNKNOWN).collect();
         let bound: FxHashMap<u32, i64> = conditions.iter().filter_map(|&id| equality(arena, id)).collect();
-        let mut sizes = Sizes { tried: Vec::new(), bound };
-        sizes.tried = plausible_sets().filter(|tried| sizes.hold(eval, &conditions, tried)).collect();
+        let mut sizes = Sizes { tried: Vec::new(), bound, conditions };
+        sizes.tried = plausible_sets().filter(|tried| sizes.hold(eval, tried)).collect();
         if sizes.tried.is_empty() {
-            let open: Vec<u32> = affine::unknowns(arena, &conditions)
+            let open: Vec<u32> = affine::unknowns(arena, &sizes.conditions)
                 .into_iter()
                 .filter(|index| !sizes.bound.contains_key(index))
                 .collect();
@@ -52,7 +56,7 @@ impl Sizes {
                     valuation: 0,
                     guessed: open.iter().map(|&index| (index, value)).collect(),
                 })
-                .filter(|tried| sizes.hold(eval, &conditions, tried))
+                .filter(|tried| sizes.hold(eval, tried))
                 .collect();
             // The least, the largest and one between them.
             if fitting.len() > VALUATIONS {
@@ -90,6 +94,21 @@ impl Sizes {
         }
     }
 
+    /// These and a case in which the unknowns `ones` are 1, if the conditions of the launch allow that.
+    pub fn with_ones(&self, eval: &mut Evaluator, ones: &[u32]) -> Option<Sizes> {
+        let free: Vec<u32> = ones.iter().copied().filter(|index| !self.bound.contains_key(index)).collect();
+        let first = self.tried.first().filter(|_| !free.is_empty())?;
+        let mut guessed = first.guessed.clone();
+        guessed.extend(free.into_iter().map(|index| (index, 1)));
+        let tried = Tried { valuation: first.valuation, guessed };
+        if !self.hold(eval, &tried) {
+            return None;
+        }
+        let mut all = self.clone();
+        all.tried.push(tried);
+        Some(all)
+    }
+
     /// Makes the evaluator compute with these values.
     pub fn apply(&self, eval: &mut Evaluator, tried: &Tried) {
         eval.set_valuation(tried.valuation);
@@ -98,9 +117,16 @@ impl Sizes {
         );
     }
 
-    fn hold(&self, eval: &mut Evaluator, conditions: &[ExprId], tried: &Tried) -> bool {
+    fn hold(&self, eval: &mut Evaluator, tried: &Tried) -> bool {
         self.apply(eval, tried);
-        conditions.iter().all(|&id| eval.uniform(id) != 0)
+        self.conditions.iter().all(|&id| eval.uniform(id) != 0)
+    }
+}
+
+impl Tried {
+    /// Multiples of 32 and no guesses.
+    pub fn is_favourable_multiple(&self) -> bool {
+        self.valuation == 0 && self.guessed.is_empty()
     }
 }
 

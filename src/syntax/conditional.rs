@@ -200,6 +200,8 @@ struct Chain {
     strict: bool,
     /// All branches stay, with the directives.
     both: bool,
+    /// The directive of the branch that is taken whatever the conditions say.
+    wanted: Option<usize>,
 }
 
 /// Decides every conditional of the file. `tokens` is the whole file as [`lex::lex`] gives it.
@@ -318,7 +320,7 @@ impl Walk<'_> {
         let Some(&link) = self.links.get(&at) else { return };
         match link.part {
             Part::If => self.open_chain(at, token, link),
-            Part::Else => self.next_branch(token),
+            Part::Else => self.next_branch(at, token),
             Part::End => {
                 if let Some(chain) = self.open.pop()
                     && chain.both
@@ -332,8 +334,18 @@ impl Walk<'_> {
     fn open_chain(&mut self, at: usize, token: Token, link: Link) {
         let outer = self.presence();
         let strict = link.has_else || !self.scopes.is_outer();
-        let mut chain = Chain { presence: outer, taken: true, outer, strict, both: false };
+        let mut chain = Chain { presence: outer, taken: true, outer, strict, both: false, wanted: None };
         if outer == Presence::Dead || self.guard == Some(at) {
+            self.open.push(chain);
+            return;
+        }
+        if let Some(wanted) = self.instead_of_error(at, link) {
+            let directive = self.tokens.get(wanted).copied().unwrap_or(token);
+            self.facts.undecided.push(self.undecided(wanted, directive, false));
+            chain.wanted = Some(wanted);
+            if wanted != at {
+                (chain.presence, chain.taken) = (Presence::Dead, false);
+            }
             self.open.push(chain);
             return;
         }
@@ -357,17 +369,46 @@ impl Walk<'_> {
         self.open.push(chain);
     }
 
-    fn next_branch(&mut self, token: Token) {
+    /// The first branch that a definition could choose, where what is defined leads to `#error`: nobody compiles that.
+    fn instead_of_error(&self, at: usize, link: Link) -> Option<usize> {
+        if !link.has_else {
+            return None;
+        }
+        let mut branches = Vec::new();
+        let mut from = at;
+        while let Some(link) = self.links.get(&from).filter(|link| link.part != Part::End) {
+            branches.push((from, from + 1..link.next.min(self.tokens.len())));
+            from = link.next;
+        }
+        let is_error = |tokens: &Range<usize>| {
+            let first = self.tokens.get(tokens.clone()).and_then(|tokens| tokens.first());
+            first.is_some_and(|&token| {
+                token.kind == Kind::Directive
+                    && directive_name(&macros::clean(slice(self.text, token))).0 == "error"
+            })
+        };
+        let condition = |from: usize, strict| self.wants(*self.tokens.get(from)?, strict);
+        let chosen = branches.iter().find(|(from, _)| condition(*from, true) != Some(false))?;
+        if !is_error(&chosen.1) || condition(chosen.0, true).is_none() {
+            return None;
+        }
+        let mut others = branches.iter().filter(|(_, tokens)| !is_error(tokens));
+        others.find(|(from, _)| condition(*from, false).is_none()).map(|(from, _)| *from)
+    }
+
+    fn next_branch(&mut self, at: usize, token: Token) {
         let Some(last) = self.open.len().checked_sub(1) else { return };
-        let (outer, taken, strict, both) = match self.open.get(last) {
-            Some(chain) => (chain.outer, chain.taken, chain.strict, chain.both),
+        let (outer, taken, strict, both, wanted) = match self.open.get(last) {
+            Some(chain) => (chain.outer, chain.taken, chain.strict, chain.both, chain.wanted),
             None => return,
         };
         if both {
             self.facts.kept_directives.push(token.start);
             return;
         }
-        let is_taken = !taken && outer != Presence::Dead && self.condition(token, strict) != Some(false);
+        let is_wanted =
+            || wanted.map_or_else(|| self.condition(token, strict) != Some(false), |wanted| wanted == at);
+        let is_taken = !taken && outer != Presence::Dead && is_wanted();
         if let Some(chain) = self.open.get_mut(last) {
             chain.taken |= is_taken;
             chain.presence = if is_taken { outer } else { Presence::Dead };

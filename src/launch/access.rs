@@ -1,0 +1,495 @@
+//! One access in one launch: what its requests cost, how sure that is, and on what it rests.
+
+use super::kernel::Executed;
+use super::sizes::{Sizes, Tried};
+use super::strides::{lane_steps, needs_width, not_measured};
+use crate::index::affine;
+use crate::index::eval::Evaluator;
+use crate::index::expr::{Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use crate::index::measure::{Measure, Plan, Tally};
+use crate::ir::facts::{
+    AccessFact, AccessPath, Bound, Bytes, Confidence, FlowFact, LaneWord, LaunchShape, MemorySpace,
+    Operation, RequestFact, ShapeSource,
+};
+use crate::lower::builtin::PITCH;
+use crate::lower::exec::{AccessKind, RawAccess};
+use crate::memory::{Cost, Lanes, SharedOp, constant, global, local, shared};
+
+/// The access under one shape: the tally of each valuation.
+fn tallies(
+    eval: &mut Evaluator,
+    raw: &RawAccess,
+    kernel: &Executed,
+    sizes: &Sizes,
+    shape: &LaunchShape,
+    fuel: &mut usize,
+) -> Vec<Tally> {
+    let arena = eval.arena;
+    let cost = cost_of(raw);
+    let from_launch = shape.source == ShapeSource::LaunchSite;
+    let dims = kernel.block.filter(|_| from_launch);
+    let plan = Plan {
+        offset: raw.offset,
+        guard: raw.guard,
+        host_loops: &kernel.host_loops,
+        loops: &raw.loops,
+        block: dims.unwrap_or([raw.offset; 3]),
+        grid: kernel.grid.filter(|_| grid_is_known(eval, kernel)),
+        hypothesis: dims.is_none().then_some(shape.block),
+        predicated: &raw.predicated,
+        in_bounds: raw.space == MemorySpace::Global,
+        align: raw.merged.unwrap_or(1),
+        cost: &cost,
+    };
+    let deps = all_deps(arena, raw, kernel);
+    let sets = if deps & (UNKNOWN | DATA) == 0 { 1 } else { sizes.tried.len() };
+    let mut out = Vec::new();
+    for tried in sizes.tried.iter().take(sets) {
+        sizes.apply(eval, tried);
+        let tally = Measure::run(eval, &plan, fuel);
+        // A gather stays one whatever the unknowns are.
+        let settled = out.is_empty() && tally.requests == 0 && tally.irregular > 0;
+        out.push(tally);
+        if settled {
+            break;
+        }
+    }
+    eval.set_valuation(0);
+    out
+}
+
+fn grid_is_known(eval: &Evaluator, kernel: &Executed) -> bool {
+    kernel.grid.is_some_and(|grid| grid.iter().all(|&extent| eval.arena.deps(extent) & DATA == 0))
+}
+
+/// Everything the access depends on, loops and launch included.
+fn all_deps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Deps {
+    let mut deps = arena.deps(raw.offset) | arena.deps(raw.guard);
+    for id in kernel.host_loops.iter().chain(&raw.loops) {
+        if let Some(of) = arena.loops.get(id.0 as usize) {
+            deps |= arena.deps(of.cond);
+            deps |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+        }
+    }
+    for extent in kernel.block.iter().chain(kernel.grid.iter()).flatten() {
+        deps |= arena.deps(*extent);
+    }
+    deps
+}
+
+fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
+    let width = u32::try_from(raw.merged.unwrap_or(raw.width)).unwrap_or(16).max(1);
+    let (space, operation, kind) = (raw.space, raw.operation, raw.kind);
+    let reduced = kind == AccessKind::AtomicReduced;
+    move |lanes: &Lanes| match space {
+        _ if reduced => Cost { units: 1, ideal: 1 },
+        MemorySpace::Global => global::sectors(lanes, width),
+        MemorySpace::Shared => shared::wavefronts(lanes, width, shared_op(operation, kind)),
+        MemorySpace::Constant => constant::words(lanes, width),
+        MemorySpace::Local => local::sectors(lanes, width),
+    }
+}
+
+fn shared_op(operation: Operation, kind: AccessKind) -> SharedOp {
+    match (operation, kind) {
+        (_, AccessKind::Matrix(count)) => SharedOp::Matrix(count),
+        (Operation::Load, _) => SharedOp::Load,
+        (Operation::Store, _) => SharedOp::Store,
+        (Operation::Atomic, AccessKind::AtomicIncrement) => SharedOp::AtomicIncrement,
+        (Operation::Atomic, AccessKind::AtomicCas) => SharedOp::AtomicCas,
+        (Operation::Atomic, AccessKind::AtomicLoop) => SharedOp::AtomicLoop,
+        (Operation::Atomic, _) => SharedOp::Atomic,
+    }
+}
+
+/// The tally of one launch shape and one set of values for what is not known, both by number.
+struct Case {
+    shape: usize,
+    tried: usize,
+    tally: Tally,
+}
+
+impl Case {
+    fn units(&self) -> f64 {
+        self.tally.units_per_request()
+    }
+
+    fn excess(&self) -> f64 {
+        self.units() - self.tally.ideal_per_request()
+    }
+
+    fn is_like(&self, other: &Case) -> bool {
+        (self.units() - other.units()).abs() < 0.005
+    }
+}
+
+/// An access under every shape and every set of values.
+struct Measured<'m> {
+    arena: &'m Arena,
+    raw: &'m RawAccess,
+    kernel: &'m Executed,
+    sizes: &'m Sizes,
+    shapes: &'m [LaunchShape],
+    cases: &'m [Case],
+    /// The most favourable to the code under analysis: it decides.
+    best: &'m Case,
+}
+
+/// What the access costs in each of `shapes`, or why that is not known.
+pub fn measure_access(
+    eval: &mut Evaluator,
+    raw: &RawAccess,
+    kernel: &Executed,
+    sizes: &Sizes,
+    shapes: &[LaunchShape],
+    fuel: &mut usize,
+) -> AccessFact {
+    let mut fact = blank(eval.arena, raw);
+    if let Some(reason) = not_measured(eval.arena, raw, kernel) {
+        fact.unknown = Some(reason);
+        return fact;
+    }
+    let with_steps = sizes.with_ones(eval, &lane_steps(eval.arena, raw, kernel));
+    let sizes = with_steps.as_ref().unwrap_or(sizes);
+    let (mut cases, mut irregular, mut undefined, mut requests) = (Vec::new(), 0, 0, 0);
+    for (place, shape) in shapes.iter().enumerate() {
+        if shape.source == ShapeSource::Hypothesis
+            && needs_width(eval.arena, raw)
+            && kernel.block.is_none_or(|block| eval.arena.as_const(block[0]).is_none())
+        {
+            fact.unknown = Some(
+                "which lanes are neighbours depends on the width of the block, which is not seen".to_owned(),
+            );
+            return fact;
+        }
+        for (tried, tally) in tallies(eval, raw, kernel, sizes, shape, fuel).into_iter().enumerate() {
+            irregular += tally.irregular;
+            undefined += tally.undefined;
+            requests += tally.requests;
+            if tally.requests > 0 {
+                cases.push(Case { shape: place, tried, tally });
+            }
+        }
+        if eval.arena.deps(raw.offset) & (TID | BID) == 0 && place == 0 {
+            break;
+        }
+    }
+    let arena = eval.arena;
+    let best = cases.iter().min_by(|a, b| a.excess().total_cmp(&b.excess()).then(a.tried.cmp(&b.tried)));
+    let Some(best) = best.filter(|_| irregular < requests.max(1)) else {
+        fact.irregular = irregular > 0;
+        fact.unknown = Some(reason(irregular, undefined));
+        return fact;
+    };
+    let by_data = best.tally.lane_data_guard || best.tally.shared_data_guard;
+    if by_data && raw.operation == Operation::Atomic && arena.deps(raw.offset) & TID == 0 {
+        fact.unknown = Some("how many lanes reach this atomic depends on data".to_owned());
+        return fact;
+    }
+    Measured { arena, raw, kernel, sizes, shapes, cases: &cases, best }.fill(&mut fact);
+    fact
+}
+
+impl Measured<'_> {
+    fn fill(&self, fact: &mut AccessFact) {
+        let tally = &self.best.tally;
+        let Some(worst_lanes) = tally.worst_lanes.clone() else { return };
+        fact.request = Some(RequestFact {
+            units: tally.units_per_request(),
+            ideal: tally.ideal_per_request(),
+            active_lanes: tally.active as f64 / tally.requests as f64,
+            requests: tally.requests,
+            off: tally.off,
+            worst: tally.worst,
+            worst_lanes,
+            samples: tally.samples.clone(),
+            open: self.open(),
+        });
+        let one_stride = self.of_shape().all(|case| case.tally.lane_stride == tally.lane_stride);
+        if !tally.stride_varies && one_stride {
+            fact.lane_stride = tally.lane_stride.map(Bytes);
+        }
+        fact.assumptions = self.assumptions();
+        fact.confidence = self.confidence(fact.assumptions.is_empty());
+    }
+
+    fn of_shape(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(|case| case.shape == self.best.shape)
+    }
+
+    fn of_values(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(|case| case.tried == self.best.tried)
+    }
+
+    /// Do all sets of values that were tried come to the same?
+    fn values_agree(&self) -> bool {
+        self.of_shape().all(|case| case.is_like(self.best))
+    }
+
+    /// Why the number is a bound only. Multiples of 32 for sizes are the one favourable case that is as good as known: it is
+    /// what pitches and sizes are as a rule, and printed.
+    fn open(&self) -> Option<Bound> {
+        if self.best.tally.lane_data_decides {
+            let units = self.best.units();
+            return Some(Bound::AtMost(format!(
+                "which lanes take a branch depends on the data of each: at most {units:.2} a request"
+            )));
+        }
+        let rests_on_multiples =
+            self.tried().is_some_and(Tried::is_favourable_multiple) && !self.open_sizes().is_empty();
+        if !rests_on_multiples && !self.values_agree() {
+            let (low, high) = range(self.of_shape());
+            let reason =
+                format!("it depends on sizes that are not known: {low} to {high} a request for those tried");
+            return Some(Bound::AtLeast(reason));
+        }
+        if !self.of_values().all(|case| case.is_like(self.best)) {
+            let (low, high) = range(self.of_values());
+            let reason = format!(
+                "it depends on the block, which is not seen: {low} to {high} a request for those tried"
+            );
+            return Some(Bound::AtLeast(reason));
+        }
+        None
+    }
+
+    fn tried(&self) -> Option<&Tried> {
+        self.sizes.tried.get(self.best.tried)
+    }
+
+    /// The sizes in the address that nothing binds and that take a plausible value, by name.
+    fn open_sizes(&self) -> Vec<String> {
+        let guessed = |index: &u32| self.tried().is_some_and(|tried| tried.guessed.contains_key(index));
+        affine::unknowns(self.arena, &[self.raw.offset])
+            .into_iter()
+            .filter(|index| !self.sizes.bound.contains_key(index) && !guessed(index))
+            .filter_map(|index| self.arena.unknowns.get(index as usize))
+            .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
+            .map(|unknown| format!("`{}`", unknown.name))
+            .collect()
+    }
+
+    /// What the number rests on.
+    fn assumptions(&self) -> Vec<String> {
+        let (arena, raw, tally) = (self.arena, self.raw, &self.best.tally);
+        let mut out = Vec::new();
+        let mut assume = |is_assumed: bool, text: &str| out.extend(is_assumed.then(|| text.to_owned()));
+        assume(raw.element == "?", "an element whose type is not seen is 4 bytes wide");
+        assume(tally.lane_data_decides, "a branch on data is taken by all lanes");
+        assume(tally.shared_data_guard, "tests against values in memory hold for all lanes");
+        assume(tally.assumed_guard, "conditions on unknown sizes hold");
+        assume(
+            affine::own_deps(arena, raw.offset) & DATA != 0,
+            "values loaded once per warp are aligned to 32 elements",
+        );
+        out.extend(self.preference());
+        out.extend(self.values());
+        out.extend(self.block());
+        out
+    }
+
+    /// The command line that a program is run with, the pitch of an allocation.
+    fn preference(&self) -> Option<String> {
+        let mut roots = vec![self.raw.offset, self.raw.guard];
+        for id in &self.raw.loops {
+            if let Some(of) = self.arena.loops.get(id.0 as usize) {
+                roots.push(of.cond);
+                roots.extend(of.vars.iter().map(|var| var.init));
+            }
+        }
+        roots.extend(self.kernel.block.iter().chain(self.kernel.grid.iter()).flatten());
+        let mut preferred = affine::unknowns(self.arena, &roots)
+            .into_iter()
+            .filter_map(|index| self.arena.unknowns.get(index as usize))
+            .filter(|unknown| unknown.preferred.is_some())
+            .peekable();
+        preferred.peek()?;
+        // The only values that are preferred are those of the command line and the pitch of an allocation.
+        Some(if preferred.all(|unknown| unknown.name == PITCH) {
+            "rows of a pitched allocation start at multiples of 512 bytes".to_owned()
+        } else {
+            "the program runs without arguments".to_owned()
+        })
+    }
+
+    /// What sizes that are not known were taken to be.
+    fn values(&self) -> Vec<String> {
+        let (arena, raw) = (self.arena, self.raw);
+        let Some(tried) = self.tried() else { return Vec::new() };
+        let mut out = Vec::new();
+        for index in affine::unknowns(arena, &[raw.offset, raw.guard]) {
+            if let (Some(value), Some(unknown)) =
+                (tried.guessed.get(&index), arena.unknowns.get(index as usize))
+            {
+                out.push(format!("`{}` is {value}", unknown.name));
+            }
+        }
+        let agree = self.values_agree();
+        if agree && affine::is_shaped(arena, raw.offset) {
+            return out;
+        }
+        let names = self.open_sizes();
+        if names.is_empty() {
+            if !agree {
+                out.push("sizes that are not known are favourable".to_owned());
+            }
+            return out;
+        }
+        let list = match names.get(NAMES_LISTED..) {
+            Some([_, _, ..]) => {
+                let listed = names.get(..NAMES_LISTED).unwrap_or_default().join(", ");
+                format!("{listed} and {} others", names.len() - NAMES_LISTED)
+            }
+            _ => names.join(", "),
+        };
+        let is = if names.len() == 1 { "is" } else { "are" };
+        out.push(match (agree, tried.valuation) {
+            (true, _) => format!("{list} {is} large"),
+            (false, 0) => format!("{list} {is} a multiple of 32"),
+            (false, 1) => format!("{list} {is} odd"),
+            (false, _) => format!("{list} {is} a multiple of 8, not of 32"),
+        });
+        out
+    }
+
+    /// The block, where no launch gives one.
+    fn block(&self) -> Option<String> {
+        let shape = self.shapes.get(self.best.shape)?;
+        if shape.source != ShapeSource::Hypothesis || self.arena.deps(self.raw.offset) & TID == 0 {
+            return None;
+        }
+        let names: Vec<String> = self.shapes.iter().map(LaunchShape::to_string).collect();
+        let text = if names.len() == 1 {
+            format!("a block of {shape} threads")
+        } else if self.of_values().all(|case| case.is_like(self.best)) {
+            format!("the same for blocks of {}", names.join(", "))
+        } else {
+            format!("a block of {shape} threads, the best of {}", names.join(", "))
+        };
+        let why = match self.kernel.launch_span {
+            Some(_) => "the launch leaves the block open",
+            None => "no launch is seen",
+        };
+        Some(format!("{why}: {text}"))
+    }
+
+    fn confidence(&self, nothing_assumed: bool) -> Confidence {
+        let everything = TID | BID | DIM | UNKNOWN | DATA;
+        let (arena, raw) = (self.arena, self.raw);
+        if !nothing_assumed {
+            Confidence::Assumed
+        } else if affine::own_deps(arena, raw.offset) & everything == 0
+            && raw.loops.is_empty()
+            && arena.as_const(raw.guard).is_some()
+        {
+            Confidence::Proven
+        } else {
+            Confidence::Shaped
+        }
+    }
+}
+
+/// The least and the most units per request, in words.
+fn range<'c>(cases: impl Iterator<Item = &'c Case>) -> (String, String) {
+    let (low, high) = cases
+        .map(Case::units)
+        .fold((f64::MAX, 0.0_f64), |(low, high), units| (low.min(units), high.max(units)));
+    (format!("{low:.2}"), format!("{high:.2}"))
+}
+
+fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
+    let terms = affine::lane_terms(arena, raw.offset);
+    AccessFact {
+        span: raw.span,
+        calls: raw.calls.clone(),
+        space: raw.space,
+        operation: raw.operation,
+        path: match raw.kind {
+            AccessKind::Plain
+            | AccessKind::AtomicCas
+            | AccessKind::AtomicIncrement
+            | AccessKind::AtomicReduced
+            | AccessKind::AtomicLoop
+            | AccessKind::AtomicOther => AccessPath::Plain,
+            AccessKind::ReadOnly => AccessPath::ReadOnly,
+            AccessKind::AsyncCopy => AccessPath::AsyncCopy,
+            AccessKind::Matrix(count) => AccessPath::Matrix(count),
+        },
+        width: Bytes(raw.merged.unwrap_or(raw.width)),
+        bytes: Bytes(raw.bytes),
+        base: 0,
+        index: arena.display(raw.offset).to_string(),
+        is_affine: terms.is_some(),
+        lane_terms: terms
+            .unwrap_or_default()
+            .into_iter()
+            .map(|term| LaneWord {
+                axis: term.axis.letter(),
+                coefficient: term.coefficient.map(Bytes),
+                text: term.text,
+            })
+            .collect(),
+        lane_stride: None,
+        iteration_stride: raw.loops.iter().rev().find_map(|&id| iteration_stride(arena, raw.offset, id)),
+        request: None,
+        unknown: None,
+        irregular: false,
+        is_width_seen: raw.element != "?",
+        is_repeated: false,
+        confidence: Confidence::Shaped,
+        assumptions: Vec::new(),
+        field: None,
+        shared_op: (raw.space == MemorySpace::Shared).then(|| shared_op(raw.operation, raw.kind)),
+        flow: flow(arena, raw),
+    }
+}
+
+/// `for (row = blockIdx.x; row < rows; row += gridDim.x)`: launched with a block a row, as a rule, it has one iteration.
+fn runs_once_a_block(arena: &Arena, id: LoopId) -> bool {
+    let Some(of) = arena.loops.get(id.0 as usize) else { return false };
+    of.vars.iter().any(|var| {
+        let init = arena.deps(var.init);
+        init & BID != 0 && init & TID == 0 && affine::own_deps(arena, var.next) & TID == 0
+    })
+}
+
+fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
+    let deps = arena.deps(raw.offset);
+    // Data read in a loop may differ from iteration to iteration.
+    let stays = |id: &&LoopId| deps & (loop_bit(**id) | DATA) == 0;
+    FlowFact {
+        loops: raw.loops.iter().filter(|&&id| !runs_once_a_block(arena, id)).map(|id| id.0).collect(),
+        invariant_in: raw.loops.iter().filter(stays).map(|id| id.0).collect(),
+        address: raw.offset.0,
+        guard: raw.guard.0,
+        guarded_by_data: arena.deps(raw.guard) & DATA != 0,
+    }
+}
+
+/// The byte distance between iterations of a loop, where a counter with a constant step is a term of the address.
+fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> {
+    let (_, terms) = arena.terms(offset);
+    terms.into_iter().find_map(|(coefficient, factor)| {
+        let Node::Symbol(Symbol::LoopVar(of, var)) = *arena.node(factor) else { return None };
+        if of != id {
+            return None;
+        }
+        let next = arena.loops.get(of.0 as usize)?.vars.get(var as usize)?.next;
+        let Node::Sum { constant, terms } = arena.node(next) else { return None };
+        let [(1, only)] = terms[..] else { return None };
+        (only == factor).then(|| Bytes(coefficient.wrapping_mul(*constant)))
+    })
+}
+
+/// An assumption about more sizes than this and one names the first.
+const NAMES_LISTED: usize = 4;
+
+fn reason(irregular: u64, undefined: u64) -> String {
+    if irregular > 0 {
+        return "the index depends on data or on code that is not seen".to_owned();
+    }
+    if undefined > 0 {
+        return "a value in the index has no meaning for the values tried".to_owned();
+    }
+    "no warp reaches it for the values tried".to_owned()
+}

@@ -1,0 +1,193 @@
+//! Distances between lanes that the source leaves open: accesses that have no number whatever is tried.
+
+use super::kernel::{Executed, is_read};
+use crate::index::affine;
+use crate::index::expr::{Arena, DIM, ExprId, Node, Op, Symbol, TID, UNKNOWN};
+use crate::lower::exec::{AccessKind, RawAccess};
+
+/// Accesses that have no number whatever the lanes do.
+pub fn not_measured(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Option<String> {
+    if raw.unsized_element {
+        return Some("the type of the element is not seen".to_owned());
+    }
+    if raw.unseen_origin {
+        return Some("where the pointer comes from is not seen".to_owned());
+    }
+    if let Some(name) = open_template_stride(arena, raw) {
+        return Some(format!(
+            "no instantiation gives the template argument `{name}`, the distance between lanes"
+        ));
+    }
+    let is_read_step = || steps(arena, raw, kernel).into_iter().any(|step| is_read(arena, step));
+    if has_data_stride(arena, raw) || is_read_step() {
+        return Some("the distance between lanes is a number of the host's that is not known".to_owned());
+    }
+    if is_open_layout(arena, raw, raw.offset) {
+        return Some(
+            "every dimension has a stride of its own that is not known: any could be the contiguous one"
+                .to_owned(),
+        );
+    }
+    if raw.kind == AccessKind::AtomicLoop && arena.deps(raw.offset) & TID == 0 {
+        return Some(
+            "a compare-and-swap loop of all lanes on one address: its requests depend on timing".to_owned(),
+        );
+    }
+    None
+}
+
+/// The template argument, not given anywhere, that the distance between lanes is a multiple of.
+fn open_template_stride(arena: &Arena, raw: &RawAccess) -> Option<String> {
+    let (_, terms) = arena.terms(raw.offset);
+    terms.into_iter().filter(|(_, id)| arena.deps(*id) & TID != 0).find_map(|(_, id)| {
+        let Node::Product(factors) = arena.node(id) else { return None };
+        factors.iter().find_map(|&factor| match arena.node(factor) {
+            Node::Symbol(Symbol::Unknown(index)) => {
+                let unknown = arena.unknowns.get(*index as usize).filter(|unknown| unknown.is_template)?;
+                Some(unknown.name.clone())
+            }
+            _ => None,
+        })
+    })
+}
+
+/// Does the address follow `threadIdx.y` or `.z` and not `.x`? Then the width of the block says which lanes are neighbours.
+pub fn needs_width(arena: &Arena, raw: &RawAccess) -> bool {
+    let mut stack = vec![raw.offset];
+    let (mut x, mut other) = (false, false);
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(id) = stack.pop() {
+        if arena.deps(id) & TID == 0 || !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Symbol(Symbol::ThreadIdx(axis)) if axis.index() == 0 => x = true,
+            Node::Symbol(Symbol::ThreadIdx(_)) => other = true,
+            // A counter or a value from behind a loop may hold any of them.
+            Node::Symbol(_) | Node::Final { .. } => x = true,
+            _ => stack.extend(arena.children(id)),
+        }
+    }
+    other && !x
+}
+
+/// `x[i * (bytes / sizeof(T))]` with lanes along `i` and bytes that the host reads: the innermost stride of a tensor, which
+/// is one element as a rule.
+fn has_data_stride(arena: &Arena, raw: &RawAccess) -> bool {
+    let Node::Sum { terms, .. } = arena.node(raw.offset) else { return false };
+    terms.iter().any(|(_, id)| {
+        let Node::Product(factors) = arena.node(*id) else { return false };
+        let by_lane = |id: &ExprId| arena.deps(*id) & TID != 0;
+        let per_element = |id: &ExprId| match arena.node(*id) {
+            Node::Binary { op: Op::Div, a, b, .. } => is_read(arena, *a) && arena.as_const(*b).is_some(),
+            _ => false,
+        };
+        factors.iter().any(by_lane) && factors.iter().any(per_element)
+    })
+}
+
+/// `x[i * s0 + j * s1]` with strides from outside: whether lanes are neighbours is decided where the strides are made.
+fn is_open_layout(arena: &Arena, raw: &RawAccess, offset: ExprId) -> bool {
+    let terms = match arena.node(offset) {
+        Node::Sum { terms, .. } => terms,
+        // One side of a choice is enough.
+        Node::Select { then, otherwise, .. } => {
+            return is_open_layout(arena, raw, *then) || is_open_layout(arena, raw, *otherwise);
+        }
+        _ => return false,
+    };
+    let varies = |id: ExprId| arena.deps(id) & !(UNKNOWN | crate::index::expr::DIM) != 0;
+    let open_stride = |id: ExprId| match arena.node(id) {
+        Node::Product(factors) if factors.iter().any(|&factor| varies(factor)) => factors
+            .iter()
+            .copied()
+            .find(|&factor| matches!(arena.node(factor), Node::Symbol(Symbol::Unknown(_)))),
+        _ => None,
+    };
+    let mut open: Vec<ExprId> = Vec::new();
+    for &(coefficient, id) in terms.iter().filter(|(_, id)| varies(*id)) {
+        match open_stride(id) {
+            Some(stride) if open.contains(&stride) => {}
+            Some(stride) => open.push(stride),
+            // A dimension that is contiguous, or lanes whose distance is known.
+            None if coefficient.abs() == raw.width || arena.deps(id) & TID != 0 => return false,
+            None => {}
+        }
+    }
+    open.len() >= 2
+}
+
+/// The unknowns, by index, that multiply the lane and may well be 1: steps such as that of a strided convolution or the
+/// increment of a BLAS vector. Those that are sizes are not: sizes are compared with, divided by, and multiplied with
+/// other sizes, and what lies between two rows is walked over.
+pub fn lane_steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<u32> {
+    let steps = steps(arena, raw, kernel).into_iter().filter_map(|step| match arena.node(step) {
+        Node::Symbol(Symbol::Unknown(index)) => Some(*index),
+        _ => None,
+    });
+    steps.collect()
+}
+
+/// [`lane_steps`] and those that the host reads somewhere.
+fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
+    let (_, terms) = arena.terms(raw.offset);
+    let by_lane = |id: ExprId| affine::deps_beside_data(arena, id) & TID != 0;
+    let is_element = |coefficient: i64| coefficient.abs() == raw.width;
+    // Contiguous along some axis, or rows that are walked over.
+    if terms.iter().any(|&(coefficient, id)| {
+        is_element(coefficient) && !matches!(arena.node(id), Node::Product(_)) && varies(arena, id)
+    }) {
+        return Vec::new();
+    }
+    let steps = terms.iter().filter_map(|&(coefficient, id)| {
+        let Node::Product(factors) = arena.node(id) else { return None };
+        let &[a, b] = &factors[..] else { return None };
+        let (lane, step) = if by_lane(a) { (a, b) } else { (b, a) };
+        let is_open = matches!(arena.node(step), Node::Symbol(Symbol::Unknown(_))) || is_read(arena, step);
+        (is_element(coefficient) && by_lane(lane) && is_open).then_some(step)
+    });
+    steps.filter(|&step| !is_size(arena, step, raw, kernel)).collect()
+}
+
+fn varies(arena: &Arena, id: ExprId) -> bool {
+    arena.deps(id) & !(UNKNOWN | DIM) != 0
+}
+
+/// Is it compared with, divided by, or one of several sizes that are multiplied, where the launch or an access of the kernel is
+/// computed?
+fn is_size(arena: &Arena, step: ExprId, raw: &RawAccess, kernel: &Executed) -> bool {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut stack = vec![raw.offset, raw.guard];
+    stack.extend(kernel.block.iter().chain(&kernel.grid).flatten());
+    stack.extend(&kernel.conditions);
+    stack.extend(kernel.accesses.iter().flat_map(|other| [other.offset, other.guard]));
+    for id in kernel.accesses.iter().flat_map(|other| &other.loops) {
+        if let Some(of) = arena.loops.get(id.0 as usize) {
+            stack.push(of.cond);
+            stack.extend(of.vars.iter().flat_map(|var| [var.init, var.next]));
+        }
+    }
+    let is_operand = |id: ExprId| {
+        id == step
+            || matches!(arena.node(id), Node::Sum { terms, .. } if terms.iter().any(|&(_, of)| of == step))
+    };
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Binary { a, b, .. } if is_operand(*a) || is_operand(*b) => return true,
+            // The last of a row: `n - 1`.
+            Node::Sum { constant, terms } if terms.contains(&(-constant, step)) => return true,
+            Node::Product(factors) if factors.contains(&step) => {
+                let sizes = factors.iter().filter(|&&factor| !varies(arena, factor)).count();
+                if sizes > 1 {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        stack.extend(arena.children(id));
+    }
+    false
+}
