@@ -184,7 +184,8 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let Evidence { worst, field, used, whole, union, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
     let request = worst.access.request.as_ref();
-    let (units, ideal) = request.map_or((0.0, 0.0), |request| (request.units, request.ideal));
+    let (units, ideal) =
+        request.map_or_else(Default::default, |request| (place::units(request), place::mean(request.ideal)));
     let does = match place.operation {
         Operation::Load => "uses",
         Operation::Store => "writes",
@@ -193,10 +194,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let one = field.used.iter().map(|(_, size)| size.0).sum::<i64>();
     let message = format!(
         "`{text}` {does} {one} of the {} bytes of `{}`: {} sectors per request where {} would do",
-        field.struct_bytes.0,
-        field.struct_name,
-        place::mean(units),
-        place::mean(ideal),
+        field.struct_bytes.0, field.struct_name, units, ideal,
     );
     let percent = place::mean(f64::from(union.used_bytes) * 100.0 / (32.0 * f64::from(union.sectors.max(1))));
     let mut notes = vec![format!(

@@ -1,6 +1,6 @@
 //! What the finding says.
 
-use cudalint::ir::facts::{AccessFact, Operation, TrailStep};
+use cudalint::ir::facts::{AccessFact, Bound, Operation, TrailStep};
 use cudalint::lint::finding::{Finding, Numbers, RuleInfo};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::Layout;
@@ -14,7 +14,8 @@ pub fn report(info: &'static RuleInfo, cx: &Context, evidence: &Evidence) -> Fin
     let text = folded(cx.sources.text(evidence.access.span));
     let request = evidence.request;
     let degree = degree(evidence);
-    let (units, ideal) = (number(request.units), number(request.ideal));
+    let bound = request.open.as_ref().map(Bound::to_string).unwrap_or_default();
+    let (units, ideal) = (format!("{bound}{}", number(request.units)), number(request.ideal));
     let is_even = (f64::from(request.worst.units) - request.units).abs() < 0.05;
     let message = if is_even {
         format!(

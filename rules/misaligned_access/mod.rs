@@ -54,7 +54,7 @@ fn report(
     let message = format!(
         "{} `{text}` touches {} sectors per request where {} would do: it is contiguous, but starts within a sector",
         place::verb(place.operation),
-        place::mean(request.units),
+        place::units(request),
         place::mean(request.ideal),
     );
     let mut notes = vec![

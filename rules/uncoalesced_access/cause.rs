@@ -33,7 +33,7 @@ pub enum Cause {
     Strided {
         stride: i64,
     },
-    /// Neighbouring elements, but only some of the lanes take part.
+    /// Only some of the lanes take part, with others between them.
     Sparse {
         active: f64,
     },
@@ -76,7 +76,7 @@ impl Cause {
         let only = access.lane_terms.len() == 1 && active > 31.5;
         match lane_word(access).filter(|word| word.coefficient.is_none() && word.axis == 'x' && only) {
             Some(word) => Cause::Apart { text: word.text.clone() },
-            None if active < 31.5 => Cause::Sparse { active },
+            None if active < 31.5 && has_holes(access) => Cause::Sparse { active },
             None => Cause::Scattered,
         }
     }
@@ -119,6 +119,8 @@ impl Cause {
     /// Why it costs: times measured on an H200, as a multiple of the coalesced access.
     pub fn cost(&self, operation: Operation, ratio: f64) -> String {
         match self {
+            // What L1 keeps is of no use to stores.
+            Cause::Chunk { .. } if operation != Operation::Load => by_ratio(operation, ratio),
             Cause::Chunk { .. } => {
                 "the next iterations find the rest of each sector in L1 while it lasts: measured 2 to 4 times the time \
                  of interleaved threads, on an H200"
@@ -178,6 +180,14 @@ impl Cause {
             Cause::Scattered => "arrange the data in the order in which lanes read it, or stage it through shared memory".to_owned(),
         }
     }
+}
+
+/// Are the active lanes of the dearest request apart?
+fn has_holes(access: &AccessFact) -> bool {
+    let lanes = access.request.as_ref().map_or(0, |request| request.worst_lanes.active);
+    let run = lanes >> lanes.trailing_zeros().min(31);
+    // Neighbours without a gap: all ones up to the highest.
+    run & run.wrapping_add(1) != 0
 }
 
 /// The term of the axis that varies fastest over lanes.

@@ -80,7 +80,7 @@ fn is_contiguous(access: &AccessFact, request: &RequestFact) -> bool {
 fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let Evidence { worst, request, cause, used_share, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
-    let (units, ideal) = (place::mean(request.units), place::mean(request.ideal));
+    let (units, ideal) = (place::units(request), place::mean(request.ideal));
     let percent = place::mean((used_share * 1000.0).round() / 10.0);
     let wasted = match place.operation {
         Operation::Load => format!("{percent} % of what is fetched is used"),

@@ -59,6 +59,8 @@ pub struct Unknown {
     pub is_bool: bool,
     /// A template argument that no instantiation in the files gives.
     pub is_template: bool,
+    /// A distance between rows: no step of 1.
+    pub is_pitch: bool,
 }
 
 /// `{init, next}` for each variable while `cond` holds at the start of an iteration.
@@ -283,6 +285,7 @@ impl Arena {
             small: false,
             is_bool: false,
             is_template: false,
+            is_pitch: false,
         });
         self.symbol(Symbol::Unknown(self.unknowns.len() as u32 - 1))
     }

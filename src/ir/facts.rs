@@ -285,10 +285,11 @@ impl Bound {
 }
 
 impl fmt::Display for Bound {
+    /// As it stands before the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Bound::AtLeast(_) => "at least",
-            Bound::AtMost(_) => "at most",
+            Bound::AtLeast(_) => "at least ",
+            Bound::AtMost(_) => "up to ",
         })
     }
 }

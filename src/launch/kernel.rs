@@ -10,7 +10,7 @@ use super::fields::{field_fact, whole_struct};
 use super::shape::{Declared, annotation, completed, hypotheses};
 use super::sizes::Sizes;
 use crate::index::eval::{Evaluator, VALUATIONS};
-use crate::index::expr::{Arena, DATA, ExprId, LoopId, Node, UNKNOWN};
+use crate::index::expr::{Arena, DATA, ExprId, LoopId, Node, TID, UNKNOWN};
 use crate::index::limits;
 use crate::ir::ast::{FunctionDef, Type, VarDecl};
 use crate::ir::facts::{
@@ -96,7 +96,17 @@ impl<'p, 'd> Runner<'p, 'd> {
     }
 
     fn alone(&mut self, kernel: &Entry<Arc<FunctionDef>>) {
-        self.run(kernel, &[], None);
+        let instances = self.exec.project.instantiations(kernel);
+        let picked = instances.iter().enumerate().filter(|(place, _)| is_picked(*place, instances.len()));
+        for (_, instance) in picked {
+            self.exec.tu = self.exec.project.unit_of(instance.file, false);
+            self.exec.push_frame(kernel.item.name, instance.file, Rc::default(), None);
+            let template = self.exec.instantiated(&kernel.item, &instance.item);
+            self.run(kernel, &template, None);
+        }
+        if instances.is_empty() {
+            self.run(kernel, &[], None);
+        }
     }
 
     fn run(&mut self, kernel: &Entry<Arc<FunctionDef>>, template: &[TemplateValue], launch: Option<&Launch>) {
@@ -189,6 +199,14 @@ impl<'p, 'd> Runner<'p, 'd> {
         let mut eval = Evaluator::new(&exec.arena);
         executed.iter().map(|kernel| measure_kernel(&mut eval, &exec.bases, sources, kernel)).collect()
     }
+}
+
+/// Is the launch or the instance one of the few that are analysed of a kernel's many? They are spread evenly: a table of instances goes from
+/// small to large.
+pub fn is_picked(place: usize, all: usize) -> bool {
+    let most = limits::LAUNCHES_PER_KERNEL;
+    // The places that `most` steps of the way from 0 to `all - 1` come to.
+    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1) == place)
 }
 
 /// Do `threadIdx.y` and `.z` occur in the definition?
@@ -303,6 +321,7 @@ fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, place: usize) -> u32 {
         span: None,
         param: Some(place),
         is_allocation: true,
+        is_contiguous_tensor: false,
         extents: Vec::new(),
         element: to.clone(),
     });
@@ -334,6 +353,10 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         let unseen = bases.get(raw.base as usize).is_some_and(|base| base.element.name() == "?");
         if unseen && raw.element != "?" && fact.request.is_some() {
             fact.assumptions.push("an element whose type is not seen is 4 bytes wide".to_owned());
+            fact.confidence = Confidence::Assumed;
+        }
+        if base.is_contiguous_tensor && fact.request.is_some() && eval.arena.deps(raw.offset) & TID != 0 {
+            fact.assumptions.push("the last dimension of a tensor is contiguous".to_owned());
             fact.confidence = Confidence::Assumed;
         }
         if let Some(aggregate) = &raw.aggregate {

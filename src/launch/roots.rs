@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::kernel::{Runner, standalone};
+use super::kernel::{Runner, is_picked, standalone};
 use super::shape::Declared;
 use crate::index::limits;
-use crate::ir::ast::{ExprKind, FunctionDef, Name};
+use crate::ir::ast::{ExprKind, FunctionDef, Instantiation, Name};
 use crate::ir::facts::KernelFact;
 use crate::ir::walk;
 use crate::lower::exec::{Exec, Mode};
@@ -34,7 +34,12 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
             host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name_span)
         });
     let run = |roots: &[&HostFunction]| -> Vec<RootFacts> {
-        roots.par_iter().map(|host| run_root(project, sources, declared, &host.entry, &launching)).collect()
+        let instances: Vec<(&HostFunction, Option<&Entry<Instantiation>>)> =
+            roots.iter().flat_map(|host| instances(project, host)).collect();
+        let run = |(host, instance): &(&HostFunction, Option<&Entry<Instantiation>>)| {
+            run_root(project, sources, declared, &host.entry, *instance, &launching)
+        };
+        instances.par_iter().map(run).collect()
     };
     let mut results = run(&first);
     // What the roots did not come to, for a budget or a call that is not understood, begins with the functions that only
@@ -184,18 +189,34 @@ fn launching(hosts: &[HostFunction], graph: &[(Span, Span)]) -> FxHashSet<Span> 
     found
 }
 
+/// A host function as it is executed: once, or once for each of its explicit instantiations.
+fn instances<'p>(
+    project: &'p Project,
+    host: &'p HostFunction,
+) -> Vec<(&'p HostFunction, Option<&'p Entry<Instantiation>>)> {
+    let found = project.instantiations(&host.entry);
+    if found.is_empty() {
+        return vec![(host, None)];
+    }
+    let count = found.len();
+    let picked = found.into_iter().enumerate().filter(|(place, _)| is_picked(*place, count));
+    picked.map(|(_, instance)| (host, Some(instance))).collect()
+}
+
 fn run_root(
     project: &Project,
     sources: &Sources,
     declared: &Declared,
     root: &Entry<Arc<FunctionDef>>,
+    instance: Option<&Entry<Instantiation>>,
     launching: &Arc<FxHashSet<Span>>,
 ) -> RootFacts {
-    let tu = project.unit_of(root.file, false);
+    let tu = project.unit_of(instance.map_or(root.file, |instance| instance.file), false);
     let mut exec = Exec::new(project, sources, tu, Mode::Host);
     exec.launching = launching.clone();
     exec.push_frame(root.item.name, root.file, Rc::default(), None);
-    let env = exec.bind_template_args(&root.item, &[], &[]);
+    let template = instance.map(|instance| exec.instantiated(&root.item, &instance.item)).unwrap_or_default();
+    let env = exec.bind_template_args(&root.item, &template, &[]);
     if let Some(frame) = exec.frames.last_mut() {
         frame.env = env;
     }
@@ -239,14 +260,6 @@ fn run_root(
         *count += 1;
     }
     RootFacts { launches: spans, entered, kernels: runner.finish() }
-}
-
-/// Is the launch one of the few that are analysed of a kernel's many? They are spread evenly: a table of instances goes from
-/// small to large.
-fn is_picked(place: usize, all: usize) -> bool {
-    let most = limits::LAUNCHES_PER_KERNEL;
-    // The places that `most` steps of the way from 0 to `all - 1` come to.
-    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1) == place)
 }
 
 /// Kernels that nothing launches.

@@ -117,8 +117,8 @@ fn is_open_layout(arena: &Arena, raw: &RawAccess, offset: ExprId) -> bool {
     open.len() >= 2
 }
 
-/// The unknowns, by index, that multiply the lane and may well be 1: steps such as that of a strided convolution or the
-/// increment of a BLAS vector. Those that are sizes are not: sizes are compared with, divided by, and multiplied with
+/// The unknowns, by index, that multiply the lane beside another dimension and may well be 1: steps such as that of a
+/// strided convolution or the increment of a vector of a batch. Those that are sizes are not: sizes are compared with, divided by, and multiplied with
 /// other sizes, and what lies between two rows is walked over.
 pub fn lane_steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<u32> {
     let steps = steps(arena, raw, kernel).into_iter().filter_map(|step| match arena.node(step) {
@@ -143,10 +143,21 @@ fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
         let Node::Product(factors) = arena.node(id) else { return None };
         let &[a, b] = &factors[..] else { return None };
         let (lane, step) = if by_lane(a) { (a, b) } else { (b, a) };
-        let is_open = matches!(arena.node(step), Node::Symbol(Symbol::Unknown(_))) || is_read(arena, step);
+        let is_open = match arena.node(step) {
+            Node::Symbol(Symbol::Unknown(index)) => {
+                arena.unknowns.get(*index as usize).is_some_and(|unknown| !unknown.is_pitch)
+            }
+            _ => is_read(arena, step),
+        };
         (is_element(coefficient) && by_lane(lane) && is_open).then_some(step)
     });
-    steps.filter(|&step| !is_size(arena, step, raw, kernel)).collect()
+    // Alone, `x[i * n]` is strided on purpose; beside another dimension its step is that of a general layout.
+    let has_other_dimension = |step: ExprId| {
+        let contains =
+            |id: ExprId| matches!(arena.node(id), Node::Product(factors) if factors.contains(&step));
+        terms.iter().any(|&(_, id)| varies(arena, id) && !contains(id))
+    };
+    steps.filter(|&step| has_other_dimension(step) && !is_size(arena, step, raw, kernel)).collect()
 }
 
 fn varies(arena: &Arena, id: ExprId) -> bool {
@@ -180,8 +191,8 @@ fn is_size(arena: &Arena, step: ExprId, raw: &RawAccess, kernel: &Executed) -> b
             // The last of a row: `n - 1`.
             Node::Sum { constant, terms } if terms.contains(&(-constant, step)) => return true,
             Node::Product(factors) if factors.contains(&step) => {
-                let sizes = factors.iter().filter(|&&factor| !varies(arena, factor)).count();
-                if sizes > 1 {
+                let is_other = |factor: ExprId| factor != step && arena.deps(factor) & UNKNOWN != 0;
+                if factors.iter().any(|&factor| is_other(factor) && !varies(arena, factor)) {
                     return true;
                 }
             }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ir::facts::{AccessFact, KernelFact, MemorySpace, Operation, RequestFact, TrailStep};
+use super::super::ir::facts::{
+    AccessFact, Bound, KernelFact, MemorySpace, Operation, RequestFact, TrailStep,
+};
 use super::super::memory::device::SECTOR_BYTES;
 use super::super::memory::{Lanes, global};
 use super::super::source::{Sources, Span};
@@ -70,6 +72,12 @@ pub fn mean(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     text.to_owned()
+}
+
+/// Units per request in words: `4`, `at least 8`.
+pub fn units(request: &RequestFact) -> String {
+    let bound = request.open.as_ref().map(Bound::to_string).unwrap_or_default();
+    format!("{bound}{}", mean(request.units))
 }
 
 /// The share of the touched sectors' bytes that the lanes use, 0…1, over the requests that were kept.

@@ -15,7 +15,7 @@ use super::types::{StructTy, TemplateEnv, TemplateValue, Ty};
 use super::value::{Aggregate, ArrayVal, Base, FunctionRef, Obj, Place, Scope, Slot, SlotId, Val};
 use crate::index::expr::{Arena, ExprId, LoopId};
 use crate::index::limits;
-use crate::ir::ast::{self, Expr, Init, Name, Stmt, StmtKind, VarDecl};
+use crate::ir::ast::{self, Expr, ExprKind, Init, Name, Stmt, StmtKind, VarDecl};
 use crate::ir::facts::{MemorySpace, Operation};
 use crate::source::{FileId, Sources, Span};
 
@@ -470,6 +470,7 @@ impl<'p> Exec<'p> {
             span: Some(var.span),
             param: None,
             is_allocation: true,
+            is_contiguous_tensor: false,
             extents,
             element,
         });
@@ -758,6 +759,7 @@ impl<'p> Exec<'p> {
         let merged = Base {
             name: key.clone(),
             is_allocation: x.is_allocation && y.is_allocation,
+            is_contiguous_tensor: false,
             space: x.space.min(y.space),
             ..x.clone()
         };
@@ -803,7 +805,14 @@ impl<'p> Exec<'p> {
     }
 
     fn return_statement(&mut self, value: Option<&Expr>) {
-        let value = value.map(|expr| self.value_or_place(expr));
+        let is_number = self.frames.last().is_some_and(|frame| {
+            matches!(frame.ret, Ty::Int { .. } | Ty::Float { .. } | Ty::Bool | Ty::Ptr(_))
+        });
+        // A number is read where it is returned; a getter is read where it is called, as nvcc's line table has it (measured).
+        let is_read_here =
+            |expr: &Expr| is_number && !matches!(expr.kind, ExprKind::Name(_) | ExprKind::Field { .. });
+        let value =
+            value.map(|expr| if is_read_here(expr) { self.value(expr) } else { self.value_or_place(expr) });
         let alive = self.alive;
         let zero = self.arena.constant(0);
         let open = self.loops.len();

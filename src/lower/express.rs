@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::exec::{Exec, Mode};
-use super::types::{TemplateValue, Ty};
+use super::types::{StructTy, TemplateValue, Ty};
 use super::value::{Closure, Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::{Axis, ExprId, Node, Op, Symbol, Unknown};
-use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, UnaryOp};
+use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, StructDef, UnaryOp};
 use crate::source::Span;
 
 impl Exec<'_> {
@@ -743,7 +743,8 @@ impl Exec<'_> {
             }
             Ty::Struct(of) => {
                 let of = of.clone();
-                if let Some(value) = self.construct_object(&of, args, at) {
+                let built = self.construct_accessor(&of, args, at);
+                if let Some(value) = built.or_else(|| self.construct_object(&of, args, at)) {
                     return value;
                 }
                 if let [only] = args {
@@ -752,6 +753,11 @@ impl Exec<'_> {
                         && obj.fields.len() == of.fields.len()
                     {
                         return value;
+                    }
+                    let is_scalar =
+                        matches!(value, Val::Int(..) | Val::Float(..) | Val::Ptr(_) | Val::Lambda(_));
+                    if is_scalar && is_aggregate(&of) {
+                        return self.aggregate_of(&of, value);
                     }
                     let atom = self.atom(&value);
                     return self.opaque_of(ty, vec![atom]);
@@ -777,6 +783,15 @@ impl Exec<'_> {
                 }
             },
         }
+    }
+
+    /// `S{first}` of a class without constructors: the other members are zero.
+    fn aggregate_of(&mut self, of: &Rc<StructTy>, first: Val) -> Val {
+        let mut fields: Vec<Val> = of.fields.iter().map(|field| self.zero(&field.ty)).collect();
+        if let (Some(slot), Some(field)) = (fields.first_mut(), of.fields.first()) {
+            *slot = self.convert(first, &field.ty);
+        }
+        Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None }))
     }
 
     pub fn dim3(&mut self, values: Vec<Val>) -> Val {
@@ -1162,4 +1177,11 @@ fn common_type(a: &Ty, b: &Ty) -> Ty {
         }
         _ => Ty::INT,
     }
+}
+
+/// A class that is initialised member by member.
+fn is_aggregate(of: &StructTy) -> bool {
+    let has_constructor = |def: &StructDef| def.methods.iter().any(|method| method.name == def.name);
+    let has_base = of.fields.iter().any(|field| field.name.as_str().is_empty());
+    !of.fields.is_empty() && !has_base && of.def.as_ref().is_some_and(|def| !has_constructor(def))
 }

@@ -45,6 +45,9 @@ impl Exec<'_> {
         }
         let ty = self.type_of(&object);
         if let Ty::Struct(of) = &ty {
+            if let Some(value) = self.accessor_method(&object, member.name, args, at) {
+                return value;
+            }
             let methods = self.methods(of, member.name, args.len());
             if !methods.is_empty() {
                 let this = match object {

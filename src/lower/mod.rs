@@ -5,6 +5,7 @@
 //! host functions are inlined. Host code is executed the same way, so that a launch's block, grid and arguments are what
 //! `main` computes. Nothing here fails: what is not understood becomes an opaque value or a gap with its reason.
 
+mod accessor;
 pub mod builtin;
 pub mod call;
 pub mod dispatch;

@@ -97,7 +97,7 @@ impl Exec<'_> {
         if self.frames.len() > 3 * limits::CALL_DEPTH || self.out_of_budget() {
             return UNSEEN;
         }
-        if let Some(ty) = self.struct_named(path) {
+        if let Some(ty) = self.accessor_type(path).or_else(|| self.struct_named(path)) {
             return ty;
         }
         if let Some(entry) = self.project.alias(&self.tu, name).cloned() {
@@ -414,6 +414,9 @@ impl Exec<'_> {
                 Val::Ref(Rc::new(Place::Memory { pointer, aggregate: None }))
             }
             Ty::Struct(of) if !of.fields.is_empty() => {
+                if let Some(accessor) = self.symbolic_accessor(of, name, param) {
+                    return accessor;
+                }
                 let of = of.clone();
                 let fields = of
                     .fields

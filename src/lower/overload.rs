@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::exec::{Exec, Mode};
 use super::project::Entry;
-use super::types::{StructTy, TemplateValue, Ty, named_scalar};
+use super::types::{StructTy, TemplateValue, Ty};
 use super::value::Val;
 use crate::ir::ast::{
     self, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, VarDecl,

@@ -194,6 +194,9 @@ impl Exec<'_> {
     }
 
     fn index_object(&mut self, object: Val, indices: &[Val], at: Span) -> Place {
+        if let Some(place) = indices.first().and_then(|index| self.accessor_element(&object, index, at)) {
+            return place;
+        }
         if let Some(value) = self.call_operator(object.clone(), "operator[]", indices, at) {
             return match value {
                 Val::Ref(place) => (*place).clone(),
@@ -609,6 +612,7 @@ impl Exec<'_> {
             span: None,
             param,
             is_allocation: true,
+            is_contiguous_tensor: false,
             extents: Vec::new(),
             element: to.clone(),
         });

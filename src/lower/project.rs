@@ -11,7 +11,7 @@ use petgraph::visit::Bfs;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::macros::MacroDef;
-use crate::ir::ast::{Alias, EnumDef, FunctionDef, Name, StructDef, Unit, VarDecl};
+use crate::ir::ast::{Alias, EnumDef, FunctionDef, Instantiation, Name, StructDef, Unit, VarDecl};
 use crate::source::include::{IncludeResolver, normalize};
 use crate::source::{FileId, Sources, Span};
 
@@ -45,6 +45,7 @@ pub struct Project {
     aliases: Table<Alias>,
     globals: Table<VarDecl>,
     macros: Table<Arc<MacroDef>>,
+    instantiations: Table<Instantiation>,
     directories: Vec<PathBuf>,
     /// The components of each file's directory, as numbers.
     parts: Vec<Vec<u32>>,
@@ -143,6 +144,9 @@ impl Project {
             for global in &unit.globals {
                 push(&mut self.globals, global.name, id, global.clone());
             }
+            for item in &unit.instantiations {
+                push(&mut self.instantiations, item.function.name, id, item.clone());
+            }
             for item in &file.macros {
                 push(&mut self.macros, item.name, id, Arc::new(item.clone()));
             }
@@ -207,6 +211,19 @@ impl Project {
             .filter(|entry| is_same(&entry.item))
             .filter(|entry| self.closure(defined.file).contains(&entry.file) || means_it(entry.file))
             .collect()
+    }
+
+    /// The explicit instantiations of a function template, in files that see it: `template void f<float>(float *);`
+    pub fn instantiations(&self, of: &Entry<Arc<FunctionDef>>) -> Vec<&Entry<Instantiation>> {
+        let is_one = |entry: &&Entry<Instantiation>| {
+            let given = entry.item.function.args.as_ref().map_or(0, Vec::len);
+            entry.item.params.len() == of.item.params.len()
+                && given <= of.item.template.len()
+                && self.closure(entry.file).contains(&of.file)
+        };
+        let is_template = !of.item.template.is_empty() && of.item.specialization.is_none();
+        let named = self.instantiations.get(&of.item.name).filter(|_| is_template);
+        named.into_iter().flatten().filter(is_one).collect()
     }
 
     /// Is the name declared as a kernel anywhere in the unit or defined as one that the unit can reach?

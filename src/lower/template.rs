@@ -5,7 +5,9 @@ use std::rc::Rc;
 use super::exec::Exec;
 use super::types::{TemplateEnv, TemplateValue, Ty};
 use super::value::Val;
-use crate::ir::ast::{Expr, ExprKind, FunctionDef, Name, TemplateArg, TemplateParamKind, Type};
+use crate::ir::ast::{
+    Expr, ExprKind, FunctionDef, Instantiation, Name, TemplateArg, TemplateParamKind, Type,
+};
 use crate::source::Span;
 
 impl Exec<'_> {
@@ -20,6 +22,23 @@ impl Exec<'_> {
                 self.template_value(arg, wants_value)
             })
             .collect()
+    }
+
+    /// The template arguments of an explicit instantiation of `def`, deduced from its parameters where it does not spell them.
+    pub fn instantiated(&mut self, def: &FunctionDef, instantiation: &Instantiation) -> Vec<TemplateValue> {
+        if let Some(args) = &instantiation.function.args {
+            return self.template_values(def, args);
+        }
+        let params: Vec<Val> = instantiation
+            .params
+            .iter()
+            .map(|param| {
+                let ty = self.ty(&param.ty);
+                self.symbolic(&ty, param.name.as_str(), None)
+            })
+            .collect();
+        let env = self.bind_template_args(def, &[], &params);
+        def.template.iter().map_while(|param| env.get(param.name).cloned()).collect()
     }
 
     pub(super) fn template_value(&mut self, arg: &TemplateArg, wants_value: bool) -> TemplateValue {

@@ -138,6 +138,8 @@ pub struct Base {
     pub param: Option<usize>,
     /// The start is known to be aligned to 256 bytes (an allocation), or it is assumed to be.
     pub is_allocation: bool,
+    /// A tensor whose last dimension is taken to be contiguous.
+    pub is_contiguous_tensor: bool,
     /// Declared extents, outermost first; empty for pointers.
     pub extents: Vec<ExprId>,
     pub element: Ty,
