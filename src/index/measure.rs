@@ -5,7 +5,7 @@
 //! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
 
 use super::eval::{Evaluator, WARP, threads};
-use super::expr::{BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
+use super::expr::{Arena, BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
 use crate::memory::{Cost, Lanes};
 
@@ -314,15 +314,6 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             .any(|index| arena.unknowns.get(index as usize).is_some_and(|unknown| unknown.is_template))
     }
 
-    /// `i < n` with an unknown `n`, the same in each iteration. A test of the lane of the warp tells lanes apart.
-    fn is_bounds_test(&self, conjunct: ExprId) -> bool {
-        let arena = self.eval.arena;
-        let deps = arena.deps(conjunct);
-        let Node::Binary { op: Op::Lt | Op::Le, a, .. } = arena.node(conjunct) else { return false };
-        let by_thread = deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0;
-        by_thread && !super::affine::is_lane(arena, *a)
-    }
-
     fn request(&mut self, live: u32) {
         self.left = self.left.saturating_sub(1);
         let mut active = live;
@@ -365,7 +356,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             }
             // A bounds test against a size that is not known holds: what a made-up size cuts off says nothing.
             let cuts = mask & active != active && mask & active != 0;
-            if cuts && self.plan.in_bounds && self.is_bounds_test(conjunct) {
+            if cuts && self.plan.in_bounds && is_bounds_test(self.eval.arena, conjunct) {
                 self.tally.assumed_guard = true;
                 continue;
             }
@@ -428,6 +419,14 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             }
         }
     }
+}
+
+/// `i < n` with an unknown `n`, the same in each iteration. A test of the lane of the warp tells lanes apart.
+pub fn is_bounds_test(arena: &Arena, conjunct: ExprId) -> bool {
+    let deps = arena.deps(conjunct);
+    let Node::Binary { op: Op::Lt | Op::Le, a, .. } = arena.node(conjunct) else { return false };
+    let by_thread = deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0;
+    by_thread && !super::affine::is_lane(arena, *a)
 }
 
 /// The first block, and blocks in the middle of each face of the grid and in its corners: boundary conditions are theirs.

@@ -5,8 +5,8 @@ use super::sizes::{Sizes, Tried};
 use super::strides::{lane_steps, needs_width, not_measured};
 use crate::index::affine;
 use crate::index::eval::Evaluator;
-use crate::index::expr::{Arena, BID, DATA, DIM, Deps, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
-use crate::index::measure::{Measure, Plan, Tally};
+use crate::index::expr::{Arena, BID, DATA, DIM, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use crate::index::measure::{Measure, Plan, Tally, is_bounds_test};
 use crate::ir::facts::{
     AccessFact, AccessPath, Bound, Bytes, Confidence, FlowFact, LaneWord, LaunchShape, MemorySpace,
     Operation, RequestFact, ShapeSource,
@@ -41,8 +41,7 @@ fn tallies(
         align: raw.merged.unwrap_or(1),
         cost: &cost,
     };
-    let deps = all_deps(arena, raw, kernel);
-    let sets = if deps & (UNKNOWN | DATA) == 0 { 1 } else { sizes.tried.len() };
+    let sets = if values_matter(arena, raw, kernel) { sizes.tried.len() } else { 1 };
     let mut out = Vec::new();
     for tried in sizes.tried.iter().take(sets) {
         sizes.apply(eval, tried);
@@ -62,19 +61,53 @@ fn grid_is_known(eval: &Evaluator, kernel: &Executed) -> bool {
     kernel.grid.is_some_and(|grid| grid.iter().all(|&extent| eval.arena.deps(extent) & DATA == 0))
 }
 
-/// Everything the access depends on, loops and launch included.
-fn all_deps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Deps {
-    let mut deps = arena.deps(raw.offset) | arena.deps(raw.guard);
-    for id in kernel.host_loops.iter().chain(&raw.loops) {
-        if let Some(of) = arena.loops.get(id.0 as usize) {
-            deps |= arena.deps(of.cond);
-            deps |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+/// Does it matter what values unknowns take? Not where they only say how far an array reaches, or how many blocks there are
+/// that all find their part at the same place of a line.
+fn values_matter(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> bool {
+    let open = UNKNOWN | DATA;
+    let mut needed = arena.deps(raw.offset);
+    for part in arena.conjuncts(raw.guard) {
+        let deps = arena.deps(part);
+        // A branch on data is taken whatever the data are.
+        if deps & DATA == 0 && (raw.space != MemorySpace::Global || !is_bounds_test(arena, part)) {
+            needed |= deps;
         }
     }
-    for extent in kernel.block.iter().chain(kernel.grid.iter()).flatten() {
-        deps |= arena.deps(*extent);
+    needed |= kernel.block.iter().flatten().fold(0, |deps, &extent| deps | arena.deps(extent));
+    let loops = raw.loops.iter().rev().chain(kernel.host_loops.iter().rev());
+    for (id, of) in loops.filter_map(|id| Some((*id, arena.loops.get(id.0 as usize)?))) {
+        if needed & loop_bit(id) != 0 {
+            needed |= arena.deps(of.cond);
+            needed |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+        }
     }
-    deps
+    let grid = kernel.grid.iter().flatten().fold(0, |deps, &extent| deps | arena.deps(extent));
+    needed & open != 0 || (grid & open != 0 && needed & BID != 0 && !is_alike_in_blocks(arena, raw))
+}
+
+/// Does each block find its part at the same place of a line?
+fn is_alike_in_blocks(arena: &Arena, raw: &RawAccess) -> bool {
+    let by_block = |id: ExprId| arena.deps(id) & BID != 0;
+    let in_guard =
+        arena.conjuncts(raw.guard).into_iter().any(|part| by_block(part) && !is_bounds_test(arena, part));
+    let (_, terms) = arena.terms(raw.offset);
+    let aligned = terms.into_iter().all(|(coefficient, id)| {
+        !by_block(id)
+            || (coefficient % LINE == 0 && matches!(arena.node(id), Node::Symbol(Symbol::BlockIdx(_))))
+    });
+    aligned && !in_guard && raw.loops.iter().all(|id| !by_loop_of_blocks(arena, *id))
+}
+
+/// A line of memory, in bytes.
+const LINE: i64 = 128;
+
+fn by_loop_of_blocks(arena: &Arena, id: LoopId) -> bool {
+    let Some(of) = arena.loops.get(id.0 as usize) else { return true };
+    let deps = of
+        .vars
+        .iter()
+        .fold(arena.deps(of.cond), |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+    deps & BID != 0
 }
 
 fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
@@ -239,8 +272,9 @@ impl Measured<'_> {
             self.tried().is_some_and(Tried::is_favourable_multiple) && !self.open_sizes().is_empty();
         if !rests_on_multiples && !self.values_agree() {
             let (low, high) = range(self.of_shape());
-            let reason =
-                format!("it depends on sizes that are not known: {low} to {high} a request for those tried");
+            let of_data = self.open_sizes().is_empty() && self.arena.deps(self.raw.offset) & DATA != 0;
+            let what = if of_data { "values in memory" } else { "sizes that are not known" };
+            let reason = format!("it depends on {what}: {low} to {high} a request for those tried");
             return Some(Bound::AtLeast(reason));
         }
         if !self.of_values().all(|case| case.is_like(self.best)) {
