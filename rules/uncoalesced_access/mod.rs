@@ -67,6 +67,7 @@ fn is_uncoalesced(seen: &Seen<'_>) -> bool {
         && excess >= 1.0 - 1e-6
         && !matches!(access.path, AccessPath::Matrix(_))
         && !is_contiguous(access, request)
+        && !place::is_once_a_block(seen)
         // Coalesced if it used its structs whole: the layout is the cause (`array-of-structures`).
         && place::whole_struct_ratio(access).is_none_or(|ratio| ratio >= RATIO)
 }

@@ -40,6 +40,8 @@ pub struct Tally {
     /// A condition on an unknown was taken to hold.
     pub assumed_guard: bool,
     pub block: [i64; 3],
+    /// The most warps of one block that make requests.
+    pub warps: u32,
 }
 
 impl Tally {
@@ -267,6 +269,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let warps = (block[0] * block[1] * block[2] + WARP as i64 - 1) / WARP as i64;
         let floor = self.left.saturating_sub(share);
         let one_is_all = self.needed & TID == 0 || self.warps_are_alike(block);
+        let mut taking_part = 0;
         for warp in 0..warps {
             // Warps share the budget, so that the last ones get their turn.
             let share = (self.left.saturating_sub(floor)) / (warps - warp).max(1) as usize;
@@ -274,12 +277,17 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             let (thread, mask) = threads(block, warp);
             self.eval.set_threads(thread);
             let rest = std::mem::replace(&mut self.left, share.max(1));
+            let before = self.tally.requests;
             self.device(depth, mask);
             self.left = keep + self.left.min(rest);
+            if self.tally.requests > before {
+                taking_part += if one_is_all { warps as u32 } else { 1 };
+            }
             if one_is_all {
                 break;
             }
         }
+        self.tally.warps = self.tally.warps.max(taking_part);
     }
 
     /// Does every warp see the addresses of the first, moved by a multiple of a sector? So it is in one row of full warps whose

@@ -257,6 +257,8 @@ pub struct RequestFact {
     pub ideal: f64,
     pub active_lanes: f64,
     pub requests: u64,
+    /// The most warps of one block that take part.
+    pub warps: u32,
     /// Further requests that a warp issues with all its lanes switched off by a short branch.
     pub off: u64,
     pub worst: crate::memory::Cost,

@@ -232,6 +232,7 @@ impl Measured<'_> {
             ideal: tally.ideal_per_request(),
             active_lanes: tally.active as f64 / tally.requests as f64,
             requests: tally.requests,
+            warps: tally.warps,
             off: tally.off,
             worst: tally.worst,
             worst_lanes,

@@ -22,6 +22,12 @@ pub fn not_measured(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Option
     if has_data_stride(arena, raw) || is_read_step() {
         return Some("the distance between lanes is a number of the host's that is not known".to_owned());
     }
+    if has_open_shift(arena, raw) {
+        return Some(
+            "the lanes' index is shifted by a number that is not known, as a division by multiplying is"
+                .to_owned(),
+        );
+    }
     if is_open_layout(arena, raw, raw.offset) {
         return Some(
             "every dimension has a stride of its own that is not known: any could be the contiguous one"
@@ -36,9 +42,36 @@ pub fn not_measured(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Option
     None
 }
 
+/// `(magic * i) >> shift` with lanes along `i`: made-up values say nothing of what the pair was computed to be.
+fn has_open_shift(arena: &Arena, raw: &RawAccess) -> bool {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut stack = vec![raw.offset];
+    while let Some(id) = stack.pop() {
+        if arena.deps(id) & TID == 0 || arena.deps(id) & UNKNOWN == 0 || !seen.insert(id) {
+            continue;
+        }
+        if let Node::Binary { op: Op::Shr | Op::Shl, a, b, .. } = arena.node(id)
+            && arena.deps(*a) & TID != 0
+            && arena.deps(*b) & UNKNOWN != 0
+        {
+            return true;
+        }
+        stack.extend(arena.children(id));
+    }
+    false
+}
+
 /// The template argument, not given anywhere, that the distance between lanes is a multiple of.
 fn open_template_stride(arena: &Arena, raw: &RawAccess) -> Option<String> {
-    let (_, terms) = arena.terms(raw.offset);
+    let (_, mut terms) = arena.terms(raw.offset);
+    // A counter differs between lanes as its start does.
+    for (_, id) in terms.clone() {
+        if let Node::Symbol(Symbol::LoopVar(of, var)) = arena.node(id)
+            && let Some(var) = arena.loops.get(of.0 as usize).and_then(|of| of.vars.get(*var as usize))
+        {
+            terms.extend(arena.terms(var.init).1);
+        }
+    }
     terms.into_iter().filter(|(_, id)| arena.deps(*id) & TID != 0).find_map(|(_, id)| {
         let Node::Product(factors) = arena.node(id) else { return None };
         factors.iter().find_map(|&factor| match arena.node(factor) {

@@ -36,6 +36,17 @@ pub fn places<'a>(cx: &Context<'a>, space: MemorySpace) -> Vec<Place<'a>> {
     places.into_iter().map(|((span, operation), seen)| Place { span, operation, seen }).collect()
 }
 
+/// Is it one request of a block of several warps, beside loops that do the block's work? What a result costs to store is
+/// nothing then, however its lanes lie.
+pub fn is_once_a_block(seen: &Seen<'_>) -> bool {
+    let Seen { kernel, access } = seen;
+    let [x, y, z] = kernel.shape.block;
+    let one = access.request.as_ref().is_some_and(|request| request.warps == 1);
+    one && access.flow.loops.is_empty()
+        && x * y * z > 32
+        && kernel.accesses.iter().any(|other| !other.flow.loops.is_empty())
+}
+
 /// The launches that `seen` come from: kernel instance and block shape, each once.
 pub fn launches<'a>(seen: &[Seen<'a>]) -> Vec<&'a KernelFact> {
     let mut launches: Vec<&KernelFact> = Vec::new();
