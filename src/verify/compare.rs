@@ -29,7 +29,7 @@ fn verdict(job: &Job, run: &Run, prediction: &Prediction) -> Verification {
         id: prediction.id,
         status: outcome.status,
         reason: outcome.reason,
-        predicted: prediction.value(),
+        predicted: outcome.predicted.or_else(|| prediction.value()),
         measured_sectors: value.filter(|_| !shared),
         measured_ideal_sectors: ideal.filter(|_| !shared),
         measured_wavefronts: value.filter(|_| shared),
@@ -132,19 +132,55 @@ struct Outcome<'a> {
     status: Status,
     reason: Option<String>,
     measured: Option<&'a Measured>,
+    /// The number that was compared, where it is not the finding's.
+    predicted: Option<f64>,
 }
 
 impl<'a> Outcome<'a> {
     fn not_run(reason: impl Into<String>) -> Self {
-        Outcome { status: Status::NotRun, reason: Some(reason.into()), measured: None }
+        Outcome { status: Status::NotRun, reason: Some(reason.into()), measured: None, predicted: None }
     }
 
     fn of(status: Status, measured: &'a Measured, reason: Option<String>) -> Self {
-        Outcome { status, reason, measured: Some(measured) }
+        Outcome { status, reason, measured: Some(measured), predicted: None }
     }
 }
 
+/// Against the finding's own number first, then against the one for the launch that was run.
 fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
+    let outcome = judge_number(job, run, prediction);
+    let Some(here) = prediction.here.as_ref().filter(|_| outcome.status != Status::Confirmed) else {
+        return outcome;
+    };
+    // Other accesses of a line are in this launch, too.
+    let exactly =
+        |of: &Prediction| of.here.as_ref().map_or_else(|| of.clone(), |here| of.exactly(here));
+    let job = Job { predictions: job.predictions.iter().map(exactly).collect(), ..Job::default() };
+    let exact = judge_number(&job, run, &prediction.exactly(here));
+    let found = prediction.value().unwrap_or(here.units);
+    if close(found, here.units) {
+        // The same number: all that the launch can add is that it rests on no assumption.
+        return if exact.status == Status::Refuted { exact } else { outcome };
+    }
+    let said = match &prediction.assumed {
+        Some(assumed) if !assumed.is_empty() => format!("the finding's {found:.2} assumes {assumed}"),
+        Some(_) | None => format!("the finding's {found:.2} is for all launches that were seen"),
+    };
+    let said = format!("{:.2} is predicted for this launch; {said}", here.units);
+    let reason = exact.reason.as_ref().map_or(said.clone(), |reason| format!("{reason}; {said}"));
+    match exact.status {
+        Status::Confirmed if close(here.units, here.ideal) => {
+            let reason = format!("in this launch nothing is lost; {reason}");
+            Outcome { status: Status::NotRun, reason: Some(reason), predicted: Some(here.units), ..exact }
+        }
+        Status::Confirmed | Status::Refuted => {
+            Outcome { reason: Some(reason), predicted: Some(here.units), ..exact }
+        }
+        Status::NotRun => outcome,
+    }
+}
+
+fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
     if let Some(failure) = &run.failure {
         return Outcome::not_run(failure.clone());
     }
@@ -161,6 +197,9 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         );
     }
     let line: Vec<&Measured> = line.into_iter().filter(|measured| measured.active > 0).collect();
+    if line.is_empty() && !prediction.twins.is_empty() {
+        return with_twin(job, run, prediction);
+    }
     if line.is_empty() {
         return Outcome::not_run(format!(
             "no {} {} was executed on this line: the compiler moved or removed it, or its condition was never true",
@@ -179,6 +218,25 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         None => unrolled(job, prediction, predicted, &same)
             .or_else(|| merged_among(job, prediction, predicted, &line))
             .unwrap_or_else(|| differs(prediction, nearest)),
+    }
+}
+
+/// The line of an access that the compiler made one with another to the same address.
+fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
+    let at = |line: u32| Prediction { line, end_line: line, twins: Vec::new(), ..prediction.clone() };
+    let outcomes = prediction.twins.iter().map(|&line| (line, judge_number(job, run, &at(line))));
+    let executed = outcomes.filter(|(_, outcome)| outcome.measured.is_some());
+    match executed.min_by_key(|(_, outcome)| outcome.status != Status::Confirmed) {
+        Some((line, outcome)) if outcome.status == Status::Confirmed => {
+            let said = format!("the compiler made one instruction of it and of the same access on line {line}");
+            let reason = outcome.reason.map_or(said.clone(), |reason| format!("{said}; {reason}"));
+            Outcome { reason: Some(reason), ..outcome }
+        }
+        // Other lanes take part in what both became.
+        Some((line, _)) => Outcome::not_run(format!(
+            "the compiler made one instruction of it and of the same access on line {line}, where other lanes take part"
+        )),
+        None => judge_number(job, run, &Prediction { twins: Vec::new(), ..prediction.clone() }),
     }
 }
 
@@ -345,6 +403,8 @@ mod tests {
             wavefronts: None,
             ideal_wavefronts: None,
             assumed: None,
+            here: None,
+            twins: Vec::new(),
         }
     }
 

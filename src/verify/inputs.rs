@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::job::{Arg, Buffer, Fill};
 use crate::ir::ast::{
     Alias, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, Unit,
+    VarDecl,
 };
 
 /// What is known of one parameter; `None` is filled plausibly.
@@ -23,6 +24,37 @@ pub struct Known {
     pub index_limit: Option<u64>,
 }
 
+/// What integers become that nothing is known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    Equal(u32),
+    /// [`UNEVEN`] for the first parameter, 2 for the others.
+    FirstLarge,
+    LastLarge,
+}
+
+impl Sizes {
+    /// For the parameter at `place` of `count`.
+    fn at(self, place: usize, count: usize) -> u32 {
+        let is_large = match self {
+            Sizes::Equal(size) => return size,
+            Sizes::FirstLarge => place == 0,
+            Sizes::LastLarge => place + 1 == count,
+        };
+        if is_large { UNEVEN } else { 2 }
+    }
+
+    /// Integers in buffers are below it.
+    fn limit(self) -> u32 {
+        match self {
+            Sizes::Equal(size) => size,
+            Sizes::FirstLarge | Sizes::LastLarge => UNEVEN,
+        }
+    }
+}
+
+/// No multiple of a warp, so that the last tile and the last block are cut.
+const UNEVEN: u32 = 1000;
 /// Bytes of a buffer whose extent is not known: room for 4096 x 4096 elements of 4 bytes.
 const EXTENT_BYTES: u64 = 64 << 20;
 /// Rows behind a pointer to pointers, and the bytes of each.
@@ -38,12 +70,16 @@ pub struct Types<'a> {
     enums: FxHashMap<Name, Option<&'a Type>>,
     macros: FxHashMap<Name, TemplateArg>,
     enumerators: FxHashSet<Name>,
+    /// Functions that a kernel may be handed as a template argument.
+    functions: FxHashSet<Name>,
 }
 
 /// What one set of arguments is made by.
 struct Making<'m> {
     env: Env,
+    /// For the parameter that is made.
     size: u32,
+    limit: u32,
     known: &'m dyn Fn(&str) -> Known,
 }
 
@@ -95,6 +131,8 @@ impl<'a> Types<'a> {
                 types.enums.entry(definition.name).or_insert(definition.underlying.as_ref());
                 types.enumerators.extend(definition.items.iter().map(|(name, _)| *name));
             }
+            let device = unit.functions.iter().filter(|function| function.qualifiers.device);
+            types.functions.extend(device.map(|function| function.name));
             for global in &unit.globals {
                 if let crate::ir::ast::Init::Assign(value) = &global.init
                     && let ExprKind::Int { value, .. } = value.kind
@@ -125,7 +163,9 @@ impl<'a> Types<'a> {
         for (index, param) in kernel.template.iter().enumerate() {
             let is_type = matches!(param.kind, TemplateParamKind::Type { .. });
             let fits = |text: &&String| {
+                let is_function = self.functions.contains(&Name::new(text));
                 let fits_kind = match parsed(text) {
+                    _ if is_function => !is_type,
                     Some(TemplateArg::Value(_)) => !is_type,
                     // A lone name may be either.
                     Some(TemplateArg::Type(Type::Named(_))) | None => true,
@@ -190,6 +230,7 @@ impl<'a> Types<'a> {
                 || self.enumerators.contains(&interned)
                 || self.constants.contains_key(&interned)
                 || self.macros.contains_key(&interned)
+                || self.functions.contains(&interned)
         })
     }
 
@@ -204,17 +245,25 @@ impl<'a> Types<'a> {
     }
 
     /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`. Integers that nothing is
-    /// known of become `size`.
+    /// known of become `sizes`.
     pub fn arguments(
         &self,
         kernel: &FunctionDef,
         instance: &str,
-        size: u32,
+        sizes: Sizes,
         known: &dyn Fn(&str) -> Known,
     ) -> Result<Vec<Arg>, String> {
-        let making = Making { env: environment(kernel, instance), size, known };
+        let env = environment(kernel, instance);
+        let is_open = |param: &&VarDecl| {
+            matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Int(4..)))
+                && known(param.name.as_str()).value.is_none()
+        };
+        let open: Vec<Name> = kernel.params.iter().filter(is_open).map(|param| param.name).collect();
+        let mut making = Making { env: env.clone(), size: sizes.limit(), limit: sizes.limit(), known };
         let params = kernel.params.iter().enumerate().map(|(index, param)| {
             let name = param.name.as_str();
+            let place = open.iter().position(|open| *open == param.name);
+            making.size = place.map_or(sizes.limit(), |place| sizes.at(place, open.len()));
             let what =
                 if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
             let made =
@@ -222,6 +271,13 @@ impl<'a> Types<'a> {
             made.map_err(|why| format!("{what}: {why}"))
         });
         params.collect()
+    }
+
+    /// Whether each parameter is a lone floating-point number.
+    pub fn floats(&self, kernel: &FunctionDef, instance: &str) -> Vec<bool> {
+        let env = environment(kernel, instance);
+        let params = kernel.params.iter();
+        params.map(|param| matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Float(_)))).collect()
     }
 
     fn argument(&self, shape: &Shape, name: &str, making: &Making) -> Result<Arg, String> {
@@ -296,7 +352,7 @@ impl<'a> Types<'a> {
         }
         let fill = match self.shape(to, &making.env, 0)? {
             Shape::Int(width) => {
-                integers(width, name, known.index_limit.unwrap_or(u64::from(making.size)), bytes)
+                integers(width, name, known.index_limit.unwrap_or(u64::from(making.limit)), bytes)
             }
             Shape::Float(width) => Fill::Float { element_bytes: width as u8 },
             Shape::Pointer(inner) if depth < 2 => {
@@ -312,9 +368,7 @@ impl<'a> Types<'a> {
                 let mut pointers = Vec::new();
                 let mut none = std::iter::empty();
                 self.fill_struct(&element, 0, name, making, &mut none, &mut pattern, &mut pointers)?;
-                if !pointers.is_empty() {
-                    return Err("an array of structs that hold pointers".to_owned());
-                }
+                // Pointers in an array of structs are null: a kernel that follows them is not measured.
                 Fill::Bytes(pattern)
             }
         };
@@ -544,6 +598,8 @@ fn builtin(name: &str) -> Option<Shape> {
         "cuComplex" | "cuFloatComplex" => vector(Shape::Float(4), 2, 8),
         "cuDoubleComplex" => vector(Shape::Float(8), 2, 16),
         "dim3" => vector(Shape::Int(4), 3, 4),
+        // Types that only carry a constant.
+        "bool_constant" | "integral_constant" | "true_type" | "false_type" => Shape::Struct(1, 1, Vec::new()),
         _ => {
             let count = u64::from(name.bytes().last()?.checked_sub(b'0')?);
             let element = match name.get(..name.len() - 1)? {

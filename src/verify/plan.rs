@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 
 use super::host::{HostCode, Passed};
-use super::inputs::{Known, Types};
-use super::job::{Direction, Fixed, Job, Launch, Prediction, Space};
+use super::exact::{Exact, literal};
+use super::inputs::{Known, Sizes, Types};
+use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
 use crate::ir::ast::{FunctionDef, Unit};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
@@ -25,8 +26,8 @@ pub struct Given {
     pub values: BTreeMap<String, f64>,
     /// Bytes of buffers by parameter name.
     pub extents: BTreeMap<String, u64>,
-    /// Integers that nothing else is known of: sizes, pitches, counts; [`SIZES`] from the first on where `None`.
-    pub size: Option<u32>,
+    /// Integers that nothing else is known of: sizes, pitches, counts; the first of [`SIZES`] where `None`.
+    pub sizes: Option<Sizes>,
 }
 
 /// A fix to time, beside the kernel as it is and apart from other fixes.
@@ -44,7 +45,9 @@ pub struct Proposal {
 }
 
 /// Sizes to try, one after another, while a kernel leaves its buffers: products of several may outgrow them.
-pub const SIZES: [u32; 3] = [1024, 128, 32];
+pub const SIZES: [Sizes; 3] = [Sizes::Equal(1024), Sizes::Equal(128), Sizes::Equal(32)];
+/// Sizes to try, one after another, while no access of a kernel is executed: tiles that are cut, a size far above the others.
+pub const OTHER_SIZES: [Sizes; 3] = [Sizes::Equal(1000), Sizes::FirstLarge, Sizes::LastLarge];
 
 /// Dynamic shared memory where the launch does not tell: the most that needs no attribute on any device.
 const DYNAMIC_SHARED_BYTES: u32 = 32 << 10;
@@ -124,7 +127,9 @@ impl<'a> Planner<'a> {
         };
         let fixes = proposals.iter().map(|proposal| self.fixed(file, &name, proposal));
         let predictions = wanted.iter().filter_map(|&index| {
-            kernel.accesses.get(index).and_then(|access| self.prediction(index as u64, access))
+            let access = kernel.accesses.get(index)?;
+            let prediction = self.prediction(index as u64, access)?;
+            Some(Prediction { twins: self.twins(kernel, access), ..prediction })
         });
         let mut predictions: Vec<Prediction> = predictions.collect();
         if !several.is_empty() {
@@ -148,7 +153,7 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(Job {
-            args: self.types.arguments(definition, &name, given.size.unwrap_or(SIZES[0]), &known)?,
+            args: self.types.arguments(definition, &name, given.sizes.unwrap_or(SIZES[0]), &known)?,
             launch: launch(kernel, given, &source),
             predictions,
             whole_file: Some(self.sources.get(file).text.clone()),
@@ -194,7 +199,36 @@ impl<'a> Planner<'a> {
             wavefronts: units.filter(|_| shared),
             ideal_wavefronts: ideal.filter(|_| shared),
             assumed: (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; ")),
+            here: None,
+            twins: Vec::new(),
         })
+    }
+
+    /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
+    fn twins(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
+        let line = |access: &AccessFact| self.sources.line(access.span);
+        let others = kernel.accesses.iter().filter(|other| {
+            other.span.file == access.span.file
+                && other.base == access.base
+                && other.flow.address == access.flow.address
+                && other.operation == access.operation
+                && other.width == access.width
+                && line(other) != line(access)
+        });
+        let mut lines: Vec<u32> = others.map(line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// Asks what the analysis says of the launch of `job` with `args`; the number of the question. `None` where the launch cannot
+    /// be written down.
+    pub fn ask(&self, exact: &mut Exact, kernel: &KernelFact, job: &Job, args: &[Arg]) -> Option<usize> {
+        let definition = self.kernels.get(&kernel.name_span)?;
+        let floats = self.types.floats(definition, &job.kernel);
+        let literals: Vec<String> =
+            args.iter().zip(floats).map(|(arg, is_float)| literal(arg, is_float)).collect();
+        Some(exact.add(kernel, &job.kernel, job.launch, &literals))
     }
 
     fn defines_of(&self, file: FileId) -> Vec<String> {

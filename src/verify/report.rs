@@ -247,6 +247,8 @@ mod tests {
             wavefronts: None,
             ideal_wavefronts: None,
             assumed: None,
+            here: None,
+            twins: Vec::new(),
         };
         let job = Job { predictions: vec![prediction], ..Job::default() };
         let run = Run { failure: Some("no device".to_owned()), ..Run::default() };

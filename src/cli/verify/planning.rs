@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::ir::facts::{AccessFact, KernelFact};
 use super::super::super::launch::persist;
-use super::super::super::lint::check::{Analysis, KernelInputs, analyze};
+use super::super::super::lint::check::{Analysis, Input, KernelInputs, analyze};
 use super::super::super::lint::config::FailOn;
 use super::super::super::lint::finding::{Category, Finding};
 use super::super::super::source::Sources;
 use super::super::super::verify::Availability;
 use super::super::super::verify::host::HostCode;
 use super::super::super::verify::job::{Arg, Job, Prediction, Verification, Window};
-use super::super::super::verify::plan::{Given, Planner, Proposal, SIZES};
+use super::super::super::verify::exact::Exact;
+use super::super::super::verify::inputs::Sizes;
+use super::super::super::verify::plan::{Given, OTHER_SIZES, Planner, Proposal, SIZES};
 use super::super::super::verify::report::AccessReport;
 use super::super::Engine;
 use super::super::analysis::{self, Outcome};
@@ -36,8 +38,10 @@ pub struct PlannedKernel {
     pub path: String,
     pub line: u32,
     pub job: Result<Job, String>,
-    /// Other arguments for the job, with smaller sizes, should it leave its buffers.
-    pub smaller: Vec<Vec<Arg>>,
+    /// The job with smaller sizes, should it leave its buffers or not end.
+    pub smaller: Vec<Variant>,
+    /// The job with other sizes, should it execute none of the accesses.
+    pub others: Vec<Variant>,
     /// The rules that found something, by index of the access.
     pub rules: BTreeMap<usize, Vec<String>>,
     /// Accesses with a finding of the failing level.
@@ -47,6 +51,18 @@ pub struct PlannedKernel {
     pub everything: Vec<Prediction>,
     /// Line, column and words of each access to confirm, for a kernel without a job.
     places: Vec<(usize, u32, u32, String)>,
+}
+
+/// Other arguments for a job, and what is predicted with them.
+pub struct Variant {
+    pub args: Vec<Arg>,
+    pub predictions: Vec<Prediction>,
+}
+
+impl Variant {
+    pub fn of(&self, job: &Job) -> Job {
+        Job { args: self.args.clone(), predictions: self.predictions.clone(), ..job.clone() }
+    }
 }
 
 impl PlannedKernel {
@@ -136,10 +152,14 @@ pub fn plan(
             sources: &input.sources,
             here: &here,
         };
+        let first = kernels.len();
+        let mut planned: Vec<&KernelFact> = Vec::new();
         for kernel in &own {
             let given = given(&input.settings.inputs, &kernel.name);
             project_plan.kernel(kernel, &given, &own, &mut kernels, &mut findings);
+            planned.resize(kernels.len() - first, kernel);
         }
+        predict_here(&planner, &input, &known, &planned, kernels.get_mut(first..).unwrap_or_default());
         let facts = persist::facts(&known.project, &input.sources);
         let others = here.iter().filter(|_| args.kernel.is_none());
         for (finding, fails) in others.filter(|(finding, _)| is_about_nothing_else(finding, &own)) {
@@ -161,6 +181,59 @@ pub fn plan(
         return Err(Failure::Usage(format!("--kernel {name}: these files have no such kernel")));
     }
     Ok(Plan { kernels, findings, project, outcome })
+}
+
+/// Has the very launches analysed that are to be run, and adds to each prediction what is predicted there.
+fn predict_here(
+    planner: &Planner,
+    input: &Input,
+    known: &Analysis,
+    facts: &[&KernelFact],
+    kernels: &mut [PlannedKernel],
+) {
+    let mut exact = Exact::default();
+    let mut asked = Vec::new();
+    for (fact, kernel) in facts.iter().zip(kernels.iter()) {
+        let Ok(job) = &kernel.job else {
+            asked.push(Vec::new());
+            continue;
+        };
+        let mut seen: Vec<(&[Arg], Option<usize>)> = Vec::new();
+        let variants = kernel.smaller.iter().chain(&kernel.others).map(|variant| variant.args.as_slice());
+        let questions = std::iter::once(job.args.as_slice()).chain(variants).map(|args| {
+            let number = match seen.iter().find(|(known, _)| *known == args) {
+                Some((_, number)) => *number,
+                None => planner.ask(&mut exact, fact, job, args),
+            };
+            seen.push((args, number));
+            number
+        });
+        asked.push(questions.collect());
+    }
+    if exact.is_empty() {
+        return;
+    }
+    let (sources, places) = exact.copy(&input.sources, known.project.files.iter().map(|file| &file.unit));
+    let copy = Input {
+        sources,
+        checked: input.checked.clone(),
+        settings: input.settings.clone(),
+        build_defines: input.build_defines.clone(),
+    };
+    let again = analyze(&copy);
+    for ((fact, kernel), numbers) in facts.iter().zip(kernels).zip(asked) {
+        let Ok(job) = &mut kernel.job else { continue };
+        let wanted = job.clone();
+        let variants = kernel.smaller.iter_mut().chain(&mut kernel.others);
+        let variants = variants.map(|variant| &mut variant.predictions);
+        for (predictions, number) in std::iter::once(&mut job.predictions).chain(variants).zip(numbers) {
+            let Some(number) = number else { continue };
+            let here = places.here(number, &again.kernels, fact, &wanted);
+            for (prediction, here) in predictions.iter_mut().zip(here) {
+                prediction.here = here;
+            }
+        }
+    }
 }
 
 /// Whether no kernel of these speaks for a finding.
@@ -205,7 +278,7 @@ fn given(inputs: &[KernelInputs], kernel: &str) -> Given {
         shared_bytes: entry.shared_bytes,
         values: entry.args.iter().map(|(name, bits)| (name.clone(), f64::from_bits(*bits))).collect(),
         extents: entry.sizes.iter().cloned().collect(),
-        size: None,
+        sizes: None,
     }
 }
 
@@ -274,11 +347,13 @@ impl ProjectPlan<'_, '_> {
         if wanted.is_empty() && saving.is_empty() {
             return;
         }
-        let smaller = SIZES.iter().skip(1).filter_map(|&size| {
-            let given = Given { size: Some(size), ..given.clone() };
-            Some(self.planner.job(kernel, &wanted, &given, &[], self.host).ok()?.args)
-        });
-        let smaller = smaller.collect();
+        let variant = |sizes: &Sizes| {
+            let given = Given { sizes: Some(*sizes), ..given.clone() };
+            let job = self.planner.job(kernel, &wanted, &given, &[], self.host).ok()?;
+            Some(Variant { args: job.args, predictions: job.predictions })
+        };
+        let smaller = SIZES.iter().skip(1).filter_map(variant).collect();
+        let others = OTHER_SIZES.iter().filter_map(variant).collect();
         let mut notes = Vec::new();
         let job = self.planner.job(kernel, &wanted, given, &proposals, self.host).or_else(|why| {
             let alone = self.planner.job(kernel, &wanted, given, &[], self.host)?;
@@ -301,6 +376,7 @@ impl ProjectPlan<'_, '_> {
         kernels.push(PlannedKernel {
             everything: all.filter_map(|(id, access)| self.planner.prediction(id as u64, access)).collect(),
             smaller,
+            others,
             kernel: kernel.name.clone(),
             path: self.sources.path(kernel.name_span.file).display().to_string(),
             line: self.sources.line(kernel.name_span),
