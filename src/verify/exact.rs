@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::job::{Arg, Here, Job, Launch};
+use super::job::{Arg, Here, Launch, Prediction};
 use crate::ir::ast::{ExprKind, FunctionDef, Unit};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact};
 use crate::ir::walk;
@@ -89,19 +89,26 @@ impl Exact {
 }
 
 impl Places {
-    /// What the analysis of the copy, `known`, says of the accesses in launch `number`, for each prediction of `job`.
-    pub fn here(&self, number: usize, known: &[KernelFact], of: &KernelFact, job: &Job) -> Vec<Option<Here>> {
-        let nothing = || job.predictions.iter().map(|_| None).collect();
-        let Some(place) = self.0.get(number) else { return nothing() };
+    /// Adds to `predictions`, which are of accesses of `of`, what the analysis of the copy, `known`, says of them in launch
+    /// `number`.
+    pub fn tell<'p>(
+        &self,
+        number: usize,
+        known: &[KernelFact],
+        of: &KernelFact,
+        block: [u32; 3],
+        predictions: impl IntoIterator<Item = &'p mut Prediction>,
+    ) {
+        let Some(place) = self.0.get(number) else { return };
         let is_launch = |span: Option<Span>| span.is_some_and(|span| place.contains(span));
         let found = known.iter().find(|kernel| {
             kernel.name_span == of.name_span
                 && is_launch(kernel.shape.span)
-                && kernel.shape.block == job.launch.block
+                && kernel.shape.block == block
                 && kernel.tried.is_empty()
         });
-        let Some(found) = found else { return nothing() };
-        let here = |prediction: &super::job::Prediction| {
+        let Some(found) = found else { return };
+        let here = |prediction: &Prediction| {
             let access = of.accesses.get(usize::try_from(prediction.id).ok()?)?;
             let before = of.accesses.iter().take(prediction.id as usize);
             let place = before.filter(|other| is_alike(other, access)).count();
@@ -110,7 +117,9 @@ impl Places {
             let assumed = (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; "));
             Some(Here { units: request.units, ideal: request.ideal, assumed })
         };
-        job.predictions.iter().map(here).collect()
+        for prediction in predictions {
+            prediction.here = here(prediction);
+        }
     }
 }
 
@@ -201,13 +210,14 @@ mod tests {
         let host = HostCode::new(&input.sources, units(), &types, None);
         let kernel = known.kernels.first().expect("a kernel");
         let given = Given { values: [("s".to_owned(), 2.0)].into(), ..Given::default() };
-        let job = planner.job(kernel, &[0], &given, &[], &host).expect("a job");
+        let mut job = planner.job(kernel, &[0], &given, &[], &host).expect("a job");
         let mut exact = Exact::default();
         let number = planner.ask(&mut exact, kernel, &job, &job.args).expect("a launch");
         let (sources, places) = exact.copy(&input.sources, units());
         let again = analyze(&Input { sources, ..Input::default() });
         // Two floats apart: 64 of 256 B in 8 sectors.
-        let here = places.here(number, &again.kernels, kernel, &job);
-        assert!(matches!(here.as_slice(), [Some(Here { units: 8.0, assumed: None, .. })]), "{here:?}");
+        places.tell(number, &again.kernels, kernel, job.launch.block, &mut job.predictions);
+        let here = job.predictions.first().and_then(|prediction| prediction.here.clone());
+        assert!(matches!(here, Some(Here { units: 8.0, assumed: None, .. })), "{here:?}");
     }
 }

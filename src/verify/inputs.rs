@@ -720,6 +720,33 @@ mod tests {
     }
 
     #[test]
+    fn sizes_may_differ_between_parameters() {
+        let at = |sizes: Sizes| -> Vec<u32> { (0..3).map(|place| sizes.at(place, 3)).collect() };
+        assert_eq!(at(Sizes::Equal(64)), [64, 64, 64]);
+        assert_eq!(at(Sizes::FirstLarge), [1000, 2, 2]);
+        assert_eq!(at(Sizes::LastLarge), [2, 2, 1000]);
+    }
+
+    #[test]
+    fn functions_and_types_that_carry_a_constant() {
+        use crate::lint::check::{Input, analyze};
+        let text = "__device__ void step(float* p) { *p = 1; }\n\
+                    template <void (*f)(float*), bool flag>\n\
+                    __global__ void k(float* p, std::bool_constant<flag>, int n) { f(p + threadIdx.x); }\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(crate::source::SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let types = Types::of(units());
+        let mut kernels = units().flat_map(|unit| &unit.functions).filter(|f| f.qualifiers.kernel);
+        let kernel = kernels.next().expect("a kernel");
+        assert_eq!(types.instance(kernel, "k<step, flag>", 128).0, "k<step, true>");
+        let args = types.arguments(kernel, "k<step, true>", Sizes::Equal(8), &|_| Known::default());
+        let args = args.expect("arguments");
+        assert_eq!(args.get(1), Some(&Arg::Struct { bytes: vec![0], pointers: Vec::new() }));
+    }
+
+    #[test]
     fn values_fit_names() {
         let value = |name: &str| {
             let mut out = Vec::new();

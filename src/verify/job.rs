@@ -22,6 +22,8 @@ pub struct Job {
     /// In the order of the kernel's parameters.
     pub args: Vec<Arg>,
     pub predictions: Vec<Prediction>,
+    /// What is predicted for the kernel's other accesses, which may share a line or an instruction with those.
+    pub others: Vec<Prediction>,
     /// Proposed fixes: each is compiled, compared and timed beside `source` on its own.
     pub fixes: Vec<Fixed>,
     /// `-D` values, `NAME` or `NAME=VALUE`.

@@ -28,6 +28,8 @@ pub struct Given {
     pub extents: BTreeMap<String, u64>,
     /// Integers that nothing else is known of: sizes, pitches, counts; the first of [`SIZES`] where `None`.
     pub sizes: Option<Sizes>,
+    /// What numbers of the launch are cut to.
+    pub most: Option<f64>,
 }
 
 /// A fix to time, beside the kernel as it is and apart from other fixes.
@@ -44,8 +46,10 @@ pub struct Proposal {
     pub saves_requests: bool,
 }
 
-/// Sizes to try, one after another, while a kernel leaves its buffers: products of several may outgrow them.
-pub const SIZES: [Sizes; 3] = [Sizes::Equal(1024), Sizes::Equal(128), Sizes::Equal(32)];
+/// Sizes to try, one after another, while a kernel leaves its buffers or takes too long: products of several may outgrow them.
+pub const SIZES: [Sizes; 2] = [Sizes::Equal(1024), Sizes::Equal(64)];
+/// What the launch's own numbers are cut to, should that not help.
+pub const MOST: f64 = 256.0;
 /// Sizes to try, one after another, while no access of a kernel is executed: tiles that are cut, a size far above the others.
 pub const OTHER_SIZES: [Sizes; 3] = [Sizes::Equal(1000), Sizes::FirstLarge, Sizes::LastLarge];
 
@@ -119,19 +123,23 @@ impl<'a> Planner<'a> {
         }
         let known = |name: &str| Known {
             value: given.values.get(name).copied().or_else(|| {
-                kernel.params.iter().find(|param| param.name == name).and_then(|param| param.value)
+                let param = kernel.params.iter().find(|param| param.name == name);
+                let value = param.and_then(|param| param.value);
+                value.map(|value| given.most.map_or(value, |most| value.min(most)))
             }),
             fields: passed.get(name).cloned().unwrap_or_default(),
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
         let fixes = proposals.iter().map(|proposal| self.fixed(file, &name, proposal));
-        let predictions = wanted.iter().filter_map(|&index| {
-            let access = kernel.accesses.get(index)?;
+        let all = kernel.accesses.iter().enumerate().filter_map(|(index, access)| {
             let prediction = self.prediction(index as u64, access)?;
             Some(Prediction { twins: self.twins(kernel, access), ..prediction })
         });
-        let mut predictions: Vec<Prediction> = predictions.collect();
+        let (mut predictions, others): (Vec<Prediction>, Vec<Prediction>) =
+            all.partition(|prediction| wanted.contains(&(prediction.id as usize)));
+        let place = |prediction: &Prediction| wanted.iter().position(|&id| id as u64 == prediction.id);
+        predictions.sort_by_key(place);
         if !several.is_empty() {
             // A number for the launches that were seen is an average over their values.
             let shaped = |prediction: &&mut Prediction| {
@@ -156,6 +164,7 @@ impl<'a> Planner<'a> {
             args: self.types.arguments(definition, &name, given.sizes.unwrap_or(SIZES[0]), &known)?,
             launch: launch(kernel, given, &source),
             predictions,
+            others,
             whole_file: Some(self.sources.get(file).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
             defines: self.defines_of(file),

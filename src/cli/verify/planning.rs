@@ -13,7 +13,7 @@ use super::super::super::verify::host::HostCode;
 use super::super::super::verify::job::{Arg, Job, Prediction, Verification, Window};
 use super::super::super::verify::exact::Exact;
 use super::super::super::verify::inputs::Sizes;
-use super::super::super::verify::plan::{Given, OTHER_SIZES, Planner, Proposal, SIZES};
+use super::super::super::verify::plan::{Given, MOST, OTHER_SIZES, Planner, Proposal, SIZES};
 use super::super::super::verify::report::AccessReport;
 use super::super::Engine;
 use super::super::analysis::{self, Outcome};
@@ -47,8 +47,6 @@ pub struct PlannedKernel {
     /// Accesses with a finding of the failing level.
     pub failing: BTreeSet<usize>,
     pub notes: Vec<String>,
-    /// All its accesses, to tell which of them leave the buffers.
-    pub everything: Vec<Prediction>,
     /// Line, column and words of each access to confirm, for a kernel without a job.
     places: Vec<(usize, u32, u32, String)>,
 }
@@ -57,11 +55,14 @@ pub struct PlannedKernel {
 pub struct Variant {
     pub args: Vec<Arg>,
     pub predictions: Vec<Prediction>,
+    rest: Vec<Prediction>,
 }
 
 impl Variant {
     pub fn of(&self, job: &Job) -> Job {
-        Job { args: self.args.clone(), predictions: self.predictions.clone(), ..job.clone() }
+        let (args, predictions, others) =
+            (self.args.clone(), self.predictions.clone(), self.rest.clone());
+        Job { args, predictions, others, ..job.clone() }
     }
 }
 
@@ -223,14 +224,13 @@ fn predict_here(
     let again = analyze(&copy);
     for ((fact, kernel), numbers) in facts.iter().zip(kernels).zip(asked) {
         let Ok(job) = &mut kernel.job else { continue };
-        let wanted = job.clone();
+        let block = job.launch.block;
+        let first = (&mut job.predictions, &mut job.others);
         let variants = kernel.smaller.iter_mut().chain(&mut kernel.others);
-        let variants = variants.map(|variant| &mut variant.predictions);
-        for (predictions, number) in std::iter::once(&mut job.predictions).chain(variants).zip(numbers) {
-            let Some(number) = number else { continue };
-            let here = places.here(number, &again.kernels, fact, &wanted);
-            for (prediction, here) in predictions.iter_mut().zip(here) {
-                prediction.here = here;
+        let variants = variants.map(|variant| (&mut variant.predictions, &mut variant.rest));
+        for ((predictions, others), number) in std::iter::once(first).chain(variants).zip(numbers) {
+            if let Some(number) = number {
+                places.tell(number, &again.kernels, fact, block, predictions.iter_mut().chain(others));
             }
         }
     }
@@ -279,6 +279,7 @@ fn given(inputs: &[KernelInputs], kernel: &str) -> Given {
         values: entry.args.iter().map(|(name, bits)| (name.clone(), f64::from_bits(*bits))).collect(),
         extents: entry.sizes.iter().cloned().collect(),
         sizes: None,
+        most: None,
     }
 }
 
@@ -347,13 +348,14 @@ impl ProjectPlan<'_, '_> {
         if wanted.is_empty() && saving.is_empty() {
             return;
         }
-        let variant = |sizes: &Sizes| {
-            let given = Given { sizes: Some(*sizes), ..given.clone() };
+        let variant = |sizes: &Sizes, most: Option<f64>| {
+            let given = Given { sizes: Some(*sizes), most, ..given.clone() };
             let job = self.planner.job(kernel, &wanted, &given, &[], self.host).ok()?;
-            Some(Variant { args: job.args, predictions: job.predictions })
+            Some(Variant { args: job.args, predictions: job.predictions, rest: job.others })
         };
-        let smaller = SIZES.iter().skip(1).filter_map(variant).collect();
-        let others = OTHER_SIZES.iter().filter_map(variant).collect();
+        let smaller = SIZES.iter().skip(1).flat_map(|sizes| [(sizes, None), (sizes, Some(MOST))]);
+        let smaller = smaller.filter_map(|(sizes, most)| variant(sizes, most)).collect();
+        let others = OTHER_SIZES.iter().filter_map(|sizes| variant(sizes, None)).collect();
         let mut notes = Vec::new();
         let job = self.planner.job(kernel, &wanted, given, &proposals, self.host).or_else(|why| {
             let alone = self.planner.job(kernel, &wanted, given, &[], self.host)?;
@@ -372,9 +374,7 @@ impl ProjectPlan<'_, '_> {
             let (line, column) = place(self.sources, access.span);
             Some((index, line, column, format!("{} {}", access.space, access.operation)))
         });
-        let all = kernel.accesses.iter().enumerate();
         kernels.push(PlannedKernel {
-            everything: all.filter_map(|(id, access)| self.planner.prediction(id as u64, access)).collect(),
             smaller,
             others,
             kernel: kernel.name.clone(),

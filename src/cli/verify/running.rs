@@ -169,7 +169,7 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
         if larger.args != ran.args {
             let mut other = verify::run(&larger, launcher);
             other.seconds += run.seconds;
-            if !other.left_its_buffers() && other.failure.is_none() {
+            if !other.left_its_buffers() {
                 other.notes.push("with larger buffers, since it left the first".to_owned());
                 (ran, run) = (larger, other);
             } else {
@@ -189,7 +189,7 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
         again(&mut ran, &mut run, job, why);
     }
     if run.left_its_buffers() {
-        name_what_left(&mut run, kernel, launcher, &ran);
+        name_what_left(&mut run, launcher, &ran);
     } else if let Some(why) = run.failure.clone().filter(|why| !ran.fixes.is_empty() && why.contains("the fix")) {
         let job = Job { fixes: Vec::new(), ..ran.clone() };
         again(&mut ran, &mut run, job, &format!("fixes are not timed: {why}"));
@@ -198,12 +198,12 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
 }
 
 /// Says of a run which left its buffers by which access.
-fn name_what_left(run: &mut Run, kernel: &PlannedKernel, launcher: &Launcher, job: &Job) {
+fn name_what_left(run: &mut Run, launcher: &Launcher, job: &Job) {
     let job = Job {
         trace: true,
         fixes: Vec::new(),
         whole_file: None,
-        predictions: kernel.everything.clone(),
+        predictions: job.predictions.iter().chain(&job.others).cloned().collect(),
         ..job.clone()
     };
     let traced = launcher.run(&job);
