@@ -57,6 +57,8 @@ impl Sizes {
 const UNEVEN: u32 = 1000;
 /// Bytes of a buffer whose extent is not known: room for 4096 x 4096 elements of 4 bytes.
 const EXTENT_BYTES: u64 = 64 << 20;
+/// Constants computed one from another.
+const CONSTANT_DEPTH: usize = 3;
 /// Rows behind a pointer to pointers, and the bytes of each.
 const ROWS: usize = 64;
 const ROW_BYTES: u64 = 4 << 20;
@@ -66,6 +68,8 @@ const ROW_BYTES: u64 = 4 << 20;
 pub struct Types<'a> {
     structs: FxHashMap<Name, &'a StructDef>,
     aliases: FxHashMap<Name, &'a Type>,
+    /// Those inside classes, for a name that means nothing else.
+    members: FxHashMap<Name, &'a Type>,
     constants: FxHashMap<Name, i64>,
     enums: FxHashMap<Name, Option<&'a Type>>,
     macros: FxHashMap<Name, TemplateArg>,
@@ -120,9 +124,13 @@ impl Shape {
 impl<'a> Types<'a> {
     pub fn of(units: impl IntoIterator<Item = &'a Unit>) -> Types<'a> {
         let mut types = Types::default();
+        let mut globals: Vec<(Name, &Expr)> = Vec::new();
         for unit in units {
             for definition in unit.structs.iter().filter(|definition| definition.specialization.is_none()) {
                 types.structs.entry(definition.name).or_insert(definition);
+                for Alias { name, ty, .. } in &definition.aliases {
+                    types.members.entry(*name).or_insert(ty);
+                }
             }
             for Alias { name, ty, .. } in &unit.aliases {
                 types.aliases.entry(*name).or_insert(ty);
@@ -133,11 +141,19 @@ impl<'a> Types<'a> {
             }
             let device = unit.functions.iter().filter(|function| function.qualifiers.device);
             types.functions.extend(device.map(|function| function.name));
-            for global in &unit.globals {
-                if let crate::ir::ast::Init::Assign(value) = &global.init
-                    && let ExprKind::Int { value, .. } = value.kind
+            let known = unit.globals.iter().filter_map(|global| match &global.init {
+                crate::ir::ast::Init::Assign(value) => Some((global.name, value.as_ref())),
+                _ => None,
+            });
+            globals.extend(known);
+        }
+        // One constant may be computed from another, which another file may have.
+        for _ in 0..CONSTANT_DEPTH {
+            for (name, value) in &globals {
+                if !types.constants.contains_key(name)
+                    && let Some(value) = types.constant(value, &Env::default())
                 {
-                    types.constants.entry(global.name).or_insert(value as i64);
+                    types.constants.insert(*name, i64::try_from(value).unwrap_or(i64::MAX));
                 }
             }
         }
@@ -422,6 +438,9 @@ impl<'a> Types<'a> {
         if let Some(TemplateArg::Type(ty)) = self.macros.get(&name) {
             return self.shape(ty, env, depth + 1);
         }
+        if let Some(alias) = self.members.get(&name) {
+            return self.shape(alias, env, depth + 1);
+        }
         Err(format!("the layout of `{name}` is not known"))
     }
 
@@ -453,6 +472,8 @@ impl<'a> Types<'a> {
     fn constant(&self, expr: &Expr, env: &Env) -> Option<u64> {
         match &expr.kind {
             ExprKind::Int { value, .. } => Some(*value),
+            ExprKind::Cast { operand, .. } => self.constant(operand, env),
+            ExprKind::SizeofType(ty) => self.shape(ty, env, 0).ok().map(|shape| shape.bytes()),
             ExprKind::Name(path) => match env.get(&path.name) {
                 Some(TemplateArg::Value(value)) => self.constant(value, &Env::default()),
                 _ if self.macros.contains_key(&path.name) => match self.macros.get(&path.name) {
@@ -468,6 +489,7 @@ impl<'a> Types<'a> {
                     crate::ir::ast::BinaryOp::Sub => a.checked_sub(b),
                     crate::ir::ast::BinaryOp::Mul => a.checked_mul(b),
                     crate::ir::ast::BinaryOp::Div => a.checked_div(b),
+                    crate::ir::ast::BinaryOp::Shl => a.checked_shl(u32::try_from(b).ok()?),
                     _ => None,
                 }
             }
