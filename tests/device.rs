@@ -369,6 +369,7 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         assumed: None,
         here: None,
         twins: Vec::new(),
+        is_invariant: false,
     }
 }
 

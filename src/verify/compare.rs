@@ -218,6 +218,7 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
         None => unrolled(job, prediction, predicted, &same)
             .or_else(|| merged_among(job, prediction, predicted, &line))
+            .or_else(|| elsewhere(job, prediction, &line))
             .unwrap_or_else(|| differs(prediction, nearest)),
     }
 }
@@ -360,9 +361,34 @@ fn differs<'a>(prediction: &Prediction, measured: &'a Measured) -> Outcome<'a> {
     }
 }
 
+/// A line whose instructions are all those of its other accesses, where this one may be done elsewhere: another line has the same
+/// address, or a loop has it in every iteration.
+fn elsewhere<'a>(job: &Job, prediction: &Prediction, line: &[&'a Measured]) -> Option<Outcome<'a>> {
+    let predicted = prediction.value()?;
+    let why = match prediction.twins.first() {
+        Some(line) => format!("line {line} accesses the same address"),
+        None if prediction.is_invariant => "its loop does not change the address".to_owned(),
+        None => return None,
+    };
+    let others = job.predictions.iter().chain(&job.others);
+    let others = others.filter(|other| other.id != prediction.id && shares_line(prediction, other));
+    let others: Vec<(f64, f64)> = others.filter_map(|other| Some((other.value()?, other.ideal()?))).collect();
+    let is_other = |measured: &&Measured| {
+        let is_ideal = measured.total() == measured.total_ideal();
+        let fits = |of: f64, ideal: f64| close(of, measured.value()) || is_ideal && close(of, ideal);
+        others.iter().any(|&(of, ideal)| !close(predicted, of) && fits(of, ideal))
+    };
+    line.iter().all(is_other).then(|| {
+        Outcome::not_run(format!(
+            "the instructions of this line are those of its other accesses, and {why}: the compiler makes this access there once"
+        ))
+    })
+}
+
 /// A line where no instruction has the predicted width.
 fn merged<'a>(job: &Job, prediction: &Prediction, predicted: f64, line: &[&'a Measured]) -> Outcome<'a> {
-    if let Some(outcome) = merged_among(job, prediction, predicted, line) {
+    let outcome = merged_among(job, prediction, predicted, line);
+    if let Some(outcome) = outcome.or_else(|| elsewhere(job, prediction, line)) {
         return outcome;
     }
     match nearest(line, predicted) {
@@ -447,6 +473,7 @@ mod tests {
             assumed: None,
             here: None,
             twins: Vec::new(),
+            is_invariant: false,
         }
     }
 
@@ -562,6 +589,23 @@ mod tests {
         let nothing = one(vec![found(here(4.0, 4.0, None))], vec![measured(4, 10, 320, 40, 40)]);
         assert_eq!(nothing.status, Status::NotRun);
         assert!(nothing.reason.is_some_and(|reason| reason.starts_with("in this launch nothing is lost")));
+    }
+
+    #[test]
+    fn a_line_with_the_instructions_of_other_accesses_only() {
+        // `a[i] * b[t * 32]` in a loop over i: the load of b is done before it, one address a warp is left.
+        let job = |is_invariant| Job {
+            predictions: vec![Prediction { is_invariant, ..prediction(4, 32.0, 4.0) }],
+            others: vec![Prediction { id: 8, ..prediction(4, 1.0, 1.0) }],
+            ..Job::default()
+        };
+        let run = |sectors| Run { measured: vec![measured(4, 10, 320, sectors, 10)], ..Run::default() };
+        let answer = compare(&job(true), &run(10)).remove(0);
+        assert_eq!(answer.status, Status::NotRun);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("its loop does not change the address")));
+        // An instruction that none of them explains refutes, and so does one where nothing can move.
+        assert_eq!(compare(&job(true), &run(80)).remove(0).status, Status::Refuted);
+        assert_eq!(compare(&job(false), &run(10)).remove(0).status, Status::Refuted);
     }
 
     #[test]

@@ -208,6 +208,12 @@ impl Arg {
         }
     }
 
+    /// How often the buffers of `args` fit into the memory that a job may take, up to `most`.
+    pub fn room(args: &[Arg], most: u64) -> u64 {
+        let bytes: u64 = args.iter().flat_map(Arg::buffers).map(|buffer| buffer.bytes).sum();
+        MOST_BYTES.checked_div(bytes).unwrap_or(1).min(most)
+    }
+
     /// Every buffer of this argument, nested ones after the one that points to them.
     pub fn buffers(&self) -> Vec<&Buffer> {
         match self {
@@ -329,6 +335,9 @@ pub struct Prediction {
     /// Lines of accesses to the same address in the same direction, of which the compiler may make one with this.
     #[serde(default)]
     pub twins: Vec<u32>,
+    /// A load of the same address in every iteration of its innermost loop, which may be done before it.
+    #[serde(default)]
+    pub is_invariant: bool,
 }
 
 /// What the analysis says of an access in one launch with all its numbers.
@@ -391,6 +400,8 @@ pub struct Device {
     pub multiprocessors: u32,
 }
 
+/// No job gets more device memory than this: inputs of real kernels are made small enough to fit.
+pub const MOST_BYTES: u64 = 8 << 30;
 /// Begins the failure of a kernel that was still running when its time was over.
 pub const DOES_NOT_END: &str = "the kernel does not end";
 
@@ -542,7 +553,8 @@ impl Run {
 
     /// Whether nothing but the time limit kept it from being measured.
     pub fn took_too_long(&self) -> bool {
-        self.did_not_end() || self.failure.as_ref().is_some_and(|why| why.starts_with(STOPPED))
+        let was_running = |why: &String| why.starts_with(STOPPED) && !why.contains("compiling");
+        self.did_not_end() || self.failure.as_ref().is_some_and(was_running)
     }
 
     /// Requests to global memory in one launch, where they were counted.

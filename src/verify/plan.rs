@@ -210,6 +210,8 @@ impl<'a> Planner<'a> {
             assumed: (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; ")),
             here: None,
             twins: Vec::new(),
+            is_invariant: access.operation == Operation::Load
+                && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
         })
     }
 

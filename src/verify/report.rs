@@ -249,6 +249,7 @@ mod tests {
             assumed: None,
             here: None,
             twins: Vec::new(),
+            is_invariant: false,
         };
         let job = Job { predictions: vec![prediction], ..Job::default() };
         let run = Run { failure: Some("no device".to_owned()), ..Run::default() };

@@ -108,6 +108,9 @@ fn all<T: Send>(
 /// How much longer buffers are made for a kernel that left them.
 const GROWTH: u64 = 16;
 
+/// The share of a child's time limit after which no further sizes are tried.
+const SHARE_FOR_OTHERS: f64 = 0.3;
+
 /// Runs a kernel's job and judges it: with other sizes once more where none of its accesses was executed.
 fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Option<Ran> {
     let job = Job { arch, ..kernel.job.as_ref().ok()?.clone() };
@@ -121,7 +124,8 @@ fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Optio
     }
     let mut tried = vec![&job.args];
     for other in &kernel.others {
-        if !verdicts.iter().all(is_open) || verdicts.is_empty() || tried.contains(&&other.args) {
+        let is_late = run.seconds > SHARE_FOR_OTHERS * launcher.timeout.as_secs_f64();
+        if !verdicts.iter().all(is_open) || verdicts.is_empty() || is_late || tried.contains(&&other.args) {
             continue;
         }
         tried.push(&other.args);
@@ -164,9 +168,10 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
         }
     }
     if run.left_its_buffers() {
-        let args: Vec<Arg> = ran.args.iter().map(|arg| arg.grown(GROWTH)).collect();
+        let times = Arg::room(&ran.args, GROWTH);
+        let args: Vec<Arg> = ran.args.iter().map(|arg| arg.grown(times)).collect();
         let larger = Job { args, ..ran.clone() };
-        if larger.args != ran.args {
+        if times > 1 && larger.args != ran.args {
             let mut other = verify::run(&larger, launcher);
             other.seconds += run.seconds;
             if !other.left_its_buffers() {
