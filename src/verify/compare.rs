@@ -153,8 +153,7 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         return outcome;
     };
     // Other accesses of a line are in this launch, too.
-    let exactly =
-        |of: &Prediction| of.here.as_ref().map_or_else(|| of.clone(), |here| of.exactly(here));
+    let exactly = |of: &Prediction| of.here.as_ref().map_or_else(|| of.clone(), |here| of.exactly(here));
     let predictions = job.predictions.iter().map(exactly).collect();
     let job = Job { predictions, others: job.others.iter().map(exactly).collect(), ..Job::default() };
     let exact = judge_number(&job, run, &prediction.exactly(here));
@@ -230,7 +229,8 @@ fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a
     let executed = outcomes.filter(|(_, outcome)| outcome.measured.is_some());
     match executed.min_by_key(|(_, outcome)| outcome.status != Status::Confirmed) {
         Some((line, outcome)) if outcome.status == Status::Confirmed => {
-            let said = format!("the compiler made one instruction of it and of the same access on line {line}");
+            let said =
+                format!("the compiler made one instruction of it and of the same access on line {line}");
             let reason = outcome.reason.map_or(said.clone(), |reason| format!("{said}; {reason}"));
             Outcome { reason: Some(reason), ..outcome }
         }
@@ -238,8 +238,9 @@ fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a
         Some((line, _)) => Outcome::not_run(format!(
             "the compiler made one instruction of it and of the same access on line {line}, where other lanes take part"
         )),
-        None => moved(job, run, prediction)
-            .unwrap_or_else(|| judge_number(job, run, &Prediction { twins: Vec::new(), ..prediction.clone() })),
+        None => moved(job, run, prediction).unwrap_or_else(|| {
+            judge_number(job, run, &Prediction { twins: Vec::new(), ..prediction.clone() })
+        }),
     }
 }
 
@@ -284,7 +285,8 @@ fn unrolled<'a>(
     let total: u64 = same.iter().map(|measured| measured.total()).sum();
     let requests: u64 = same.iter().map(|measured| measured.requests).sum();
     let average = total as f64 / requests.max(1) as f64;
-    let wanted = if accesses.len() > 1 { accesses.iter().sum::<f64>() / accesses.len() as f64 } else { predicted };
+    let wanted =
+        if accesses.len() > 1 { accesses.iter().sum::<f64>() / accesses.len() as f64 } else { predicted };
     let &nearest = nearest(same, predicted)?;
     let count = same.len();
     let reason = match accesses.len() {
@@ -599,26 +601,34 @@ mod tests {
             others: vec![Prediction { id: 8, ..prediction(4, 1.0, 1.0) }],
             ..Job::default()
         };
-        let run = |sectors| Run { measured: vec![measured(4, 10, 320, sectors, 10)], ..Run::default() };
-        let answer = compare(&job(true), &run(10)).remove(0);
+        let run = |sectors, ideal| {
+            let measured = vec![measured(4, 10, 320, sectors, ideal)];
+            Run { measured, ..Run::default() }
+        };
+        let answer = compare(&job(true), &run(10, 10)).remove(0);
         assert_eq!(answer.status, Status::NotRun);
         assert!(answer.reason.is_some_and(|reason| reason.contains("its loop does not change the address")));
         // An instruction that none of them explains refutes, and so does one where nothing can move.
-        assert_eq!(compare(&job(true), &run(80)).remove(0).status, Status::Refuted);
-        assert_eq!(compare(&job(false), &run(10)).remove(0).status, Status::Refuted);
+        assert_eq!(compare(&job(true), &run(80, 40)).remove(0).status, Status::Refuted);
+        let unlike = Prediction { ideal_sectors: Some(1.0), ..prediction(4, 32.0, 1.0) };
+        let fixed = Job { predictions: vec![unlike], ..job(false) };
+        assert_eq!(compare(&fixed, &run(10, 10)).remove(0).status, Status::Refuted);
     }
 
     #[test]
     fn two_sides_of_a_branch_become_one_instruction() {
-        let store = |line, operation| Measured { line, operation: Some(operation), ..measured(4, 10, 320, 80, 40) };
-        let twin = |line| Prediction { twins: vec![line], operation: Direction::Store, ..prediction(4, 8.0, 4.0) };
+        let store =
+            |line, operation| Measured { line, operation: Some(operation), ..measured(4, 10, 320, 80, 40) };
+        let twin =
+            |line| Prediction { twins: vec![line], operation: Direction::Store, ..prediction(4, 8.0, 4.0) };
         let on_its_line = one(vec![twin(5)], vec![store(5, Direction::Store)]);
         assert_eq!(on_its_line.status, Status::Confirmed);
         assert!(on_its_line.reason.is_some_and(|reason| reason.contains("on line 5")));
         let elsewhere = one(vec![twin(5)], vec![store(1, Direction::Store)]);
         assert!(elsewhere.reason.is_some_and(|reason| reason.contains("put it to line 1")));
         // Not where the source stores on that line, nor where several strays disagree.
-        let other = Prediction { line: 1, end_line: 1, operation: Direction::Store, ..prediction(4, 4.0, 4.0) };
+        let other =
+            Prediction { line: 1, end_line: 1, operation: Direction::Store, ..prediction(4, 4.0, 4.0) };
         let job = Job { predictions: vec![twin(5)], others: vec![other], ..Job::default() };
         let run = Run { measured: vec![store(1, Direction::Store)], ..Run::default() };
         assert_eq!(compare(&job, &run).remove(0).status, Status::NotRun);

@@ -31,13 +31,7 @@ pub struct Places(Vec<Span>);
 
 impl Exact {
     /// Adds a launch of `kernel` with `args`, of which `literals` says what stands for each in the source; its number.
-    pub fn add(
-        &mut self,
-        kernel: &KernelFact,
-        name: &str,
-        launch: Launch,
-        literals: &[String],
-    ) -> usize {
+    pub fn add(&mut self, kernel: &KernelFact, name: &str, launch: Launch, literals: &[String]) -> usize {
         // A launch knows the macros and types of the file around it.
         let file = kernel.shape.span.map_or(kernel.name_span.file, |span| span.file);
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);

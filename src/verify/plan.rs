@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
-use super::host::{HostCode, Passed};
 use super::exact::{Exact, literal};
+use super::host::{HostCode, Passed};
 use super::inputs::{Known, Sizes, Types};
 use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};

@@ -9,10 +9,10 @@ use super::super::super::lint::config::FailOn;
 use super::super::super::lint::finding::{Category, Finding};
 use super::super::super::source::Sources;
 use super::super::super::verify::Availability;
-use super::super::super::verify::host::HostCode;
-use super::super::super::verify::job::{Arg, Job, Prediction, Verification, Window};
 use super::super::super::verify::exact::Exact;
+use super::super::super::verify::host::HostCode;
 use super::super::super::verify::inputs::Sizes;
+use super::super::super::verify::job::{Arg, Here, Job, Prediction, Verification, Window};
 use super::super::super::verify::plan::{Given, MOST, OTHER_SIZES, Planner, Proposal, SIZES};
 use super::super::super::verify::report::AccessReport;
 use super::super::Engine;
@@ -59,10 +59,24 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The job with these arguments. Its grid was made for other sizes, and a prediction is for blocks inside it, of which there may
+    /// be few now: a number that differs refutes nothing.
     pub fn of(&self, job: &Job) -> Job {
-        let (args, predictions, others) =
-            (self.args.clone(), self.predictions.clone(), self.rest.clone());
-        Job { args, predictions, others, ..job.clone() }
+        const FILLED: &str = "sizes that fill the grid, as these do not";
+        let with = |assumed: &Option<String>| match assumed.as_deref() {
+            None | Some("") => Some(FILLED.to_owned()),
+            Some(assumed) => Some(format!("{assumed}; {FILLED}")),
+        };
+        let cut = |of: &Prediction| {
+            let here = of.here.as_ref().map(|here| Here { assumed: with(&here.assumed), ..here.clone() });
+            Prediction { assumed: with(&of.assumed), here, ..of.clone() }
+        };
+        Job {
+            args: self.args.clone(),
+            predictions: self.predictions.iter().map(cut).collect(),
+            others: self.rest.iter().map(cut).collect(),
+            ..job.clone()
+        }
     }
 }
 

@@ -36,9 +36,9 @@ pub fn run(
     let kernels = &plan.kernels;
     let mut runs = all(kernels.len() + windows.len(), parallel, shell, &|at| match kernels.get(at) {
         Some(kernel) => one(kernel, launcher, arch),
-        None => windows
-            .get(at - kernels.len())
-            .map(|job| Ran { run: launcher.run(job), verdicts: Vec::new() }),
+        None => {
+            windows.get(at - kernels.len()).map(|job| Ran { run: launcher.run(job), verdicts: Vec::new() })
+        }
     });
     let shown = runs.split_off(kernels.len());
     (runs, shown.into_iter().map(|ran| Some(ran?.run)).collect())
@@ -132,11 +132,8 @@ fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Optio
         let other = Job { fixes: Vec::new(), ..other.of(&job) };
         let again = launcher.run(&other);
         run.seconds += again.seconds;
-        let judged = compare::compare(&other, &again).into_iter().zip(&other.predictions);
-        for (verdict, (new, prediction)) in verdicts.iter_mut().zip(judged) {
-            // What was predicted for the source's launches is not refuted by a launch with other sizes.
-            let counts = new.status == Status::Confirmed || prediction.here.is_some();
-            if !is_open(&new) && counts {
+        for (verdict, new) in verdicts.iter_mut().zip(compare::compare(&other, &again)) {
+            if !is_open(&new) {
                 *verdict = new;
             }
         }
@@ -195,7 +192,9 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
     }
     if run.left_its_buffers() {
         name_what_left(&mut run, launcher, &ran);
-    } else if let Some(why) = run.failure.clone().filter(|why| !ran.fixes.is_empty() && why.contains("the fix")) {
+    } else if let Some(why) =
+        run.failure.clone().filter(|why| !ran.fixes.is_empty() && why.contains("the fix"))
+    {
         let job = Job { fixes: Vec::new(), ..ran.clone() };
         again(&mut ran, &mut run, job, &format!("fixes are not timed: {why}"));
     }

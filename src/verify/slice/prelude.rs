@@ -6,7 +6,8 @@ use rustc_hash::FxHashSet;
 pub const NAMESPACES: [&str; 5] = ["std", "cooperative_groups", "nvcuda", "cuda", "cub"];
 
 /// Namespaces in `std` that only host code has.
-pub const HOST_NAMESPACES: [&str; 5] = ["chrono", "filesystem", "literals", "chrono_literals", "placeholders"];
+pub const HOST_NAMESPACES: [&str; 5] =
+    ["chrono", "filesystem", "literals", "chrono_literals", "placeholders"];
 
 /// Whether an `#include <path>` stays where it is: NVRTC can compile the header (with CUDA's include folder), and the
 /// prelude, where what is used decides, has not taken it up.
@@ -377,7 +378,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
-        let group = |word| super::text(&FxHashSet::from_iter(["cooperative_groups", "this_thread_block", word]));
+        let group =
+            |word| super::text(&FxHashSet::from_iter(["cooperative_groups", "this_thread_block", word]));
         assert!(group("sync").contains("struct thread_block") && !group("sync").contains("#include <coop"));
         assert!(group("tiled_partition").contains("#include <cooperative_groups.h>"));
         for part in ["cooperative_groups.h", "cuda_fp16.h", "DBL_MAX", "__shfl_up", "using ::sin;"] {
