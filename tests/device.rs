@@ -367,6 +367,9 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         wavefronts: shared.then_some(value),
         ideal_wavefronts: shared.then_some(ideal),
         assumed: None,
+        here: None,
+        twins: Vec::new(),
+        is_invariant: false,
     }
 }
 

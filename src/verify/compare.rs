@@ -29,7 +29,7 @@ fn verdict(job: &Job, run: &Run, prediction: &Prediction) -> Verification {
         id: prediction.id,
         status: outcome.status,
         reason: outcome.reason,
-        predicted: prediction.value(),
+        predicted: outcome.predicted.or_else(|| prediction.value()),
         measured_sectors: value.filter(|_| !shared),
         measured_ideal_sectors: ideal.filter(|_| !shared),
         measured_wavefronts: value.filter(|_| shared),
@@ -132,19 +132,55 @@ struct Outcome<'a> {
     status: Status,
     reason: Option<String>,
     measured: Option<&'a Measured>,
+    /// The number that was compared, where it is not the finding's.
+    predicted: Option<f64>,
 }
 
 impl<'a> Outcome<'a> {
     fn not_run(reason: impl Into<String>) -> Self {
-        Outcome { status: Status::NotRun, reason: Some(reason.into()), measured: None }
+        Outcome { status: Status::NotRun, reason: Some(reason.into()), measured: None, predicted: None }
     }
 
     fn of(status: Status, measured: &'a Measured, reason: Option<String>) -> Self {
-        Outcome { status, reason, measured: Some(measured) }
+        Outcome { status, reason, measured: Some(measured), predicted: None }
     }
 }
 
+/// Against the finding's own number first, then against the one for the launch that was run.
 fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
+    let outcome = judge_number(job, run, prediction);
+    let Some(here) = prediction.here.as_ref().filter(|_| outcome.status != Status::Confirmed) else {
+        return outcome;
+    };
+    // Other accesses of a line are in this launch, too.
+    let exactly = |of: &Prediction| of.here.as_ref().map_or_else(|| of.clone(), |here| of.exactly(here));
+    let predictions = job.predictions.iter().map(exactly).collect();
+    let job = Job { predictions, others: job.others.iter().map(exactly).collect(), ..Job::default() };
+    let exact = judge_number(&job, run, &prediction.exactly(here));
+    let found = prediction.value().unwrap_or(here.units);
+    if close(found, here.units) {
+        // The same number: all that the launch can add is that it rests on no assumption.
+        return if exact.status == Status::Refuted { exact } else { outcome };
+    }
+    let said = match &prediction.assumed {
+        Some(assumed) if !assumed.is_empty() => format!("the finding's {found:.2} assumes {assumed}"),
+        Some(_) | None => format!("the finding's {found:.2} is for all launches that were seen"),
+    };
+    let said = format!("{:.2} is predicted for this launch; {said}", here.units);
+    let reason = exact.reason.as_ref().map_or(said.clone(), |reason| format!("{reason}; {said}"));
+    match exact.status {
+        Status::Confirmed if close(here.units, here.ideal) => {
+            let reason = format!("in this launch nothing is lost; {reason}");
+            Outcome { status: Status::NotRun, reason: Some(reason), predicted: Some(here.units), ..exact }
+        }
+        Status::Confirmed | Status::Refuted => {
+            Outcome { reason: Some(reason), predicted: Some(here.units), ..exact }
+        }
+        Status::NotRun => outcome,
+    }
+}
+
+fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
     if let Some(failure) = &run.failure {
         return Outcome::not_run(failure.clone());
     }
@@ -161,6 +197,9 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         );
     }
     let line: Vec<&Measured> = line.into_iter().filter(|measured| measured.active > 0).collect();
+    if line.is_empty() && !prediction.twins.is_empty() {
+        return with_twin(job, run, prediction);
+    }
     if line.is_empty() {
         return Outcome::not_run(format!(
             "no {} {} was executed on this line: the compiler moved or removed it, or its condition was never true",
@@ -178,11 +217,57 @@ fn judge<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
         None => unrolled(job, prediction, predicted, &same)
             .or_else(|| merged_among(job, prediction, predicted, &line))
+            .or_else(|| elsewhere(job, prediction, &line))
             .unwrap_or_else(|| differs(prediction, nearest)),
     }
 }
 
-/// An unrolled loop: more instructions of one kind than the line has such accesses, whose average is the prediction.
+/// The line of an access that the compiler made one with another to the same address.
+fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
+    let at = |line: u32| Prediction { line, end_line: line, twins: Vec::new(), ..prediction.clone() };
+    let outcomes = prediction.twins.iter().map(|&line| (line, judge_number(job, run, &at(line))));
+    let executed = outcomes.filter(|(_, outcome)| outcome.measured.is_some());
+    match executed.min_by_key(|(_, outcome)| outcome.status != Status::Confirmed) {
+        Some((line, outcome)) if outcome.status == Status::Confirmed => {
+            let said =
+                format!("the compiler made one instruction of it and of the same access on line {line}");
+            let reason = outcome.reason.map_or(said.clone(), |reason| format!("{said}; {reason}"));
+            Outcome { reason: Some(reason), ..outcome }
+        }
+        // Other lanes take part in what both became.
+        Some((line, _)) => Outcome::not_run(format!(
+            "the compiler made one instruction of it and of the same access on line {line}, where other lanes take part"
+        )),
+        None => moved(job, run, prediction).unwrap_or_else(|| {
+            judge_number(job, run, &Prediction { twins: Vec::new(), ..prediction.clone() })
+        }),
+    }
+}
+
+/// Both sides of a branch made one instruction, on a line where the source accesses nothing of the kind. Which of several such it is
+/// does not show, so all have to agree.
+fn moved<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Option<Outcome<'a>> {
+    let predicted = prediction.value()?;
+    let known: Vec<&Prediction> = job.predictions.iter().chain(&job.others).collect();
+    let strays = run.measured.iter().filter(|measured| {
+        let at = |line| Prediction { line, end_line: line, ..prediction.clone() };
+        measured.active > 0
+            && measured.access_bytes == prediction.access_bytes
+            && is_at(measured, &at(measured.line))
+            && !known.iter().any(|other| is_at(measured, other))
+    });
+    let strays: Vec<&Measured> = strays.collect();
+    let first = *strays.first()?;
+    let reason = format!(
+        "the compiler made one instruction of it and of the same access on line {}, and put it to line {}",
+        prediction.twins.first()?,
+        first.line
+    );
+    let agree = strays.iter().all(|stray| agrees(prediction, predicted, stray).is_some());
+    agree.then(|| Outcome::of(Status::Confirmed, first, Some(reason)))
+}
+
+/// An unrolled loop: more instructions of one kind than the line has such accesses, whose average is that of the predictions.
 fn unrolled<'a>(
     job: &Job,
     prediction: &Prediction,
@@ -191,17 +276,27 @@ fn unrolled<'a>(
 ) -> Option<Outcome<'a>> {
     let alike =
         |other: &&Prediction| other.access_bytes == prediction.access_bytes && shares_line(prediction, other);
-    let accesses = job.predictions.iter().filter(alike).count();
-    if same.len() <= accesses.max(1) {
+    let accesses: Option<Vec<f64>> =
+        job.predictions.iter().chain(&job.others).filter(alike).map(Prediction::value).collect();
+    let accesses = accesses?;
+    if same.len() <= accesses.len().max(1) {
         return None;
     }
     let total: u64 = same.iter().map(|measured| measured.total()).sum();
     let requests: u64 = same.iter().map(|measured| measured.requests).sum();
     let average = total as f64 / requests.max(1) as f64;
+    let wanted =
+        if accesses.len() > 1 { accesses.iter().sum::<f64>() / accesses.len() as f64 } else { predicted };
     let &nearest = nearest(same, predicted)?;
-    let reason =
-        format!("the compiler unrolled the loop into {} instructions, {average:.2} on average", same.len());
-    close(predicted, average).then(|| Outcome::of(Status::Confirmed, nearest, Some(reason)))
+    let count = same.len();
+    let reason = match accesses.len() {
+        0 | 1 => format!("the compiler unrolled the loop into {count} instructions, {average:.2} on average"),
+        several => format!(
+            "the compiler unrolled the loop into {count} instructions, {average:.2} on average, where {wanted:.2} are predicted for \
+             the {several} accesses of the line"
+        ),
+    };
+    close(wanted, average).then(|| Outcome::of(Status::Confirmed, nearest, Some(reason)))
 }
 
 fn shares_line(prediction: &Prediction, other: &Prediction) -> bool {
@@ -248,7 +343,7 @@ fn agrees(prediction: &Prediction, predicted: f64, measured: &Measured) -> Optio
     // Warps whose lanes are all off count as requests and dilute value and ideal by one factor, at most 1.
     if let Some(ideal) = prediction.ideal().filter(|&ideal| ideal > 0.0) {
         let factor = measured.ideal() / ideal;
-        if factor < 0.98 && factor > 0.0 && close(predicted, measured.value() / factor) {
+        if factor < 1.0 && factor > 0.0 && close(predicted, measured.value() / factor) {
             let share = 100.0 * factor;
             return Some(Some(format!("{share:.0} % of the requests had an active lane")));
         }
@@ -268,12 +363,44 @@ fn differs<'a>(prediction: &Prediction, measured: &'a Measured) -> Outcome<'a> {
     }
 }
 
+/// A line whose instructions are all those of its other accesses, where this one may be done elsewhere: another line has the same
+/// address, or a loop has it in every iteration.
+fn elsewhere<'a>(job: &Job, prediction: &Prediction, line: &[&'a Measured]) -> Option<Outcome<'a>> {
+    let predicted = prediction.value()?;
+    let why = match prediction.twins.first() {
+        Some(line) => format!("line {line} accesses the same address"),
+        None if prediction.is_invariant => "its loop does not change the address".to_owned(),
+        None => return None,
+    };
+    let others = job.predictions.iter().chain(&job.others);
+    let others = others.filter(|other| other.id != prediction.id && shares_line(prediction, other));
+    let others: Vec<(f64, f64)> = others.filter_map(|other| Some((other.value()?, other.ideal()?))).collect();
+    let is_other = |measured: &&Measured| {
+        let is_ideal = measured.total() == measured.total_ideal();
+        let fits = |of: f64, ideal: f64| close(of, measured.value()) || is_ideal && close(of, ideal);
+        others.iter().any(|&(of, ideal)| !close(predicted, of) && fits(of, ideal))
+    };
+    line.iter().all(is_other).then(|| {
+        Outcome::not_run(format!(
+            "the instructions of this line are those of its other accesses, and {why}: the compiler makes this access there once"
+        ))
+    })
+}
+
 /// A line where no instruction has the predicted width.
 fn merged<'a>(job: &Job, prediction: &Prediction, predicted: f64, line: &[&'a Measured]) -> Outcome<'a> {
-    if let Some(outcome) = merged_among(job, prediction, predicted, line) {
+    let outcome = merged_among(job, prediction, predicted, line);
+    if let Some(outcome) = outcome.or_else(|| elsewhere(job, prediction, line)) {
         return outcome;
     }
     match nearest(line, predicted) {
+        Some(&nearest) if close(predicted, nearest.value()) => {
+            let reason = format!(
+                "as many with {} B an access as predicted for {} B",
+                nearest.access_bytes, prediction.access_bytes
+            );
+            Outcome::of(Status::Confirmed, nearest, Some(reason))
+        }
         Some(&nearest) => {
             let reason = format!(
                 "the compiler used {} B an access where the source has {} B",
@@ -294,7 +421,8 @@ fn merged_among<'a>(
 ) -> Option<Outcome<'a>> {
     let width = prediction.access_bytes;
     // Several source accesses in one wider instruction: between the largest alone and all apart.
-    let neighbours = job.predictions.iter().filter(|other| shares_line(prediction, other));
+    let all = job.predictions.iter().chain(&job.others);
+    let neighbours = all.filter(|other| shares_line(prediction, other));
     let sum: f64 = neighbours.filter_map(Prediction::value).sum::<f64>().max(predicted);
     let wide: Vec<&Measured> = line.iter().filter(|m| m.access_bytes > width).copied().collect();
     if let Some(&wide) = nearest(&wide, predicted) {
@@ -345,6 +473,9 @@ mod tests {
             wavefronts: None,
             ideal_wavefronts: None,
             assumed: None,
+            here: None,
+            twins: Vec::new(),
+            is_invariant: false,
         }
     }
 
@@ -413,6 +544,96 @@ mod tests {
         // As many accesses as instructions: no loop.
         let nine = vec![prediction(4, 43.0 / 9.0, 4.0); 9];
         assert_eq!(one(nine, all).status, Status::Refuted);
+    }
+
+    #[test]
+    fn an_unrolled_loop_with_two_accesses_on_its_line() {
+        // A diagonal of 1 to 8 wavefronts beside rows of one: 16 of 4.5 and 16 of 1 are 2.75 on average.
+        let shared = |id, wavefronts| {
+            let prediction = Prediction { id, space: Space::Shared, ..prediction(4, 0.0, 0.0) };
+            Prediction { wavefronts: Some(wavefronts), ideal_wavefronts: Some(1.0), ..prediction }
+        };
+        let at = |wavefronts: u64| Measured {
+            space: Some(Space::Shared),
+            wavefronts: 10 * wavefronts,
+            ideal_wavefronts: 10,
+            ..measured(4, 10, 320, 0, 0)
+        };
+        let mut all: Vec<Measured> = (0..16).map(|step| at(step / 2 + 1)).collect();
+        all.extend(vec![at(1); 16]);
+        let job = Job { predictions: vec![shared(7, 4.5)], others: vec![shared(8, 1.0)], ..Job::default() };
+        let answer = compare(&job, &Run { measured: all, ..Run::default() }).remove(0);
+        assert_eq!(answer.status, Status::Confirmed);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("2.75 are predicted for the 2 accesses")));
+    }
+
+    fn here(units: f64, ideal: f64, assumed: Option<&str>) -> Option<super::super::job::Here> {
+        Some(super::super::job::Here { units, ideal, assumed: assumed.map(str::to_owned) })
+    }
+
+    #[test]
+    fn the_launch_that_is_run_may_have_another_number() {
+        // 28.5 sectors on average over strides of 1 to 32; this launch has a stride of 32.
+        let found = |here| Prediction { here, ..prediction(4, 28.5, 4.0) };
+        let run = || vec![measured(4, 10, 320, 320, 40)];
+        let answer = one(vec![found(here(32.0, 4.0, None))], run());
+        assert_eq!((answer.status, answer.predicted), (Status::Confirmed, Some(32.0)));
+        let reason = answer.reason.unwrap_or_default();
+        assert!(reason.contains("32.00 is predicted for this launch; the finding's 28.50"), "{reason}");
+        // Wrong for this launch is wrong, whatever the finding assumes.
+        let assumed = Some("`s` is large".to_owned());
+        let wrong = Prediction { assumed: assumed.clone(), ..found(here(8.0, 4.0, None)) };
+        assert_eq!(one(vec![wrong], run()).status, Status::Refuted);
+        // But not where something is assumed of this launch, too.
+        let open = Prediction { assumed, ..found(here(8.0, 4.0, Some("data"))) };
+        assert_eq!(one(vec![open], run()).status, Status::NotRun);
+        // Stride 1: as predicted, and nothing to find.
+        let nothing = one(vec![found(here(4.0, 4.0, None))], vec![measured(4, 10, 320, 40, 40)]);
+        assert_eq!(nothing.status, Status::NotRun);
+        assert!(nothing.reason.is_some_and(|reason| reason.starts_with("in this launch nothing is lost")));
+    }
+
+    #[test]
+    fn a_line_with_the_instructions_of_other_accesses_only() {
+        // `a[i] * b[t * 32]` in a loop over i: the load of b is done before it, one address a warp is left.
+        let job = |is_invariant| Job {
+            predictions: vec![Prediction { is_invariant, ..prediction(4, 32.0, 4.0) }],
+            others: vec![Prediction { id: 8, ..prediction(4, 1.0, 1.0) }],
+            ..Job::default()
+        };
+        let run = |sectors, ideal| {
+            let measured = vec![measured(4, 10, 320, sectors, ideal)];
+            Run { measured, ..Run::default() }
+        };
+        let answer = compare(&job(true), &run(10, 10)).remove(0);
+        assert_eq!(answer.status, Status::NotRun);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("its loop does not change the address")));
+        // An instruction that none of them explains refutes, and so does one where nothing can move.
+        assert_eq!(compare(&job(true), &run(80, 40)).remove(0).status, Status::Refuted);
+        let unlike = Prediction { ideal_sectors: Some(1.0), ..prediction(4, 32.0, 1.0) };
+        let fixed = Job { predictions: vec![unlike], ..job(false) };
+        assert_eq!(compare(&fixed, &run(10, 10)).remove(0).status, Status::Refuted);
+    }
+
+    #[test]
+    fn two_sides_of_a_branch_become_one_instruction() {
+        let store =
+            |line, operation| Measured { line, operation: Some(operation), ..measured(4, 10, 320, 80, 40) };
+        let twin =
+            |line| Prediction { twins: vec![line], operation: Direction::Store, ..prediction(4, 8.0, 4.0) };
+        let on_its_line = one(vec![twin(5)], vec![store(5, Direction::Store)]);
+        assert_eq!(on_its_line.status, Status::Confirmed);
+        assert!(on_its_line.reason.is_some_and(|reason| reason.contains("on line 5")));
+        let elsewhere = one(vec![twin(5)], vec![store(1, Direction::Store)]);
+        assert!(elsewhere.reason.is_some_and(|reason| reason.contains("put it to line 1")));
+        // Not where the source stores on that line, nor where several strays disagree.
+        let other =
+            Prediction { line: 1, end_line: 1, operation: Direction::Store, ..prediction(4, 4.0, 4.0) };
+        let job = Job { predictions: vec![twin(5)], others: vec![other], ..Job::default() };
+        let run = Run { measured: vec![store(1, Direction::Store)], ..Run::default() };
+        assert_eq!(compare(&job, &run).remove(0).status, Status::NotRun);
+        let strays = vec![store(1, Direction::Store), Measured { sectors: 40, ..store(2, Direction::Store) }];
+        assert_eq!(one(vec![twin(5)], strays).status, Status::NotRun);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys};
 
-use super::job::{Arg, Buffer, DOES_NOT_END, Device, Fill, Launch};
+use super::job::{Arg, Buffer, DOES_NOT_END, Device, Fill, Launch, MOST_BYTES};
 
 /// Bytes before and after every buffer where the device has no virtual memory management: stores there are noticed, loads not.
 const GUARD: u64 = 64 << 10;
@@ -33,8 +33,6 @@ pub const GUARD_PAGES: u64 = 256 << 20;
 /// The alignment of `cudaMalloc`.
 const ALIGNMENT: u64 = 256;
 const CANARY: u8 = 0xa5;
-/// No job gets more device memory than this: inputs of real kernels are made small enough to fit.
-const MOST_BYTES: u64 = 8 << 30;
 /// Fills above this are repetitions of a block of this size.
 const BLOCK: usize = 1 << 20;
 

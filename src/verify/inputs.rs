@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::job::{Arg, Buffer, Fill};
 use crate::ir::ast::{
     Alias, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, Unit,
+    VarDecl,
 };
 
 /// What is known of one parameter; `None` is filled plausibly.
@@ -23,8 +24,41 @@ pub struct Known {
     pub index_limit: Option<u64>,
 }
 
+/// What integers become that nothing is known of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    Equal(u32),
+    /// [`UNEVEN`] for the first parameter, 2 for the others.
+    FirstLarge,
+    LastLarge,
+}
+
+impl Sizes {
+    /// For the parameter at `place` of `count`.
+    fn at(self, place: usize, count: usize) -> u32 {
+        let is_large = match self {
+            Sizes::Equal(size) => return size,
+            Sizes::FirstLarge => place == 0,
+            Sizes::LastLarge => place + 1 == count,
+        };
+        if is_large { UNEVEN } else { 2 }
+    }
+
+    /// Integers in buffers are below it.
+    fn limit(self) -> u32 {
+        match self {
+            Sizes::Equal(size) => size,
+            Sizes::FirstLarge | Sizes::LastLarge => UNEVEN,
+        }
+    }
+}
+
+/// No multiple of a warp, so that the last tile and the last block are cut.
+const UNEVEN: u32 = 1000;
 /// Bytes of a buffer whose extent is not known: room for 4096 x 4096 elements of 4 bytes.
 const EXTENT_BYTES: u64 = 64 << 20;
+/// Constants computed one from another.
+const CONSTANT_DEPTH: usize = 3;
 /// Rows behind a pointer to pointers, and the bytes of each.
 const ROWS: usize = 64;
 const ROW_BYTES: u64 = 4 << 20;
@@ -34,16 +68,22 @@ const ROW_BYTES: u64 = 4 << 20;
 pub struct Types<'a> {
     structs: FxHashMap<Name, &'a StructDef>,
     aliases: FxHashMap<Name, &'a Type>,
+    /// Those inside classes, for a name that means nothing else.
+    members: FxHashMap<Name, &'a Type>,
     constants: FxHashMap<Name, i64>,
     enums: FxHashMap<Name, Option<&'a Type>>,
     macros: FxHashMap<Name, TemplateArg>,
     enumerators: FxHashSet<Name>,
+    /// Functions that a kernel may be handed as a template argument.
+    functions: FxHashSet<Name>,
 }
 
 /// What one set of arguments is made by.
 struct Making<'m> {
     env: Env,
+    /// For the parameter that is made.
     size: u32,
+    limit: u32,
     known: &'m dyn Fn(&str) -> Known,
 }
 
@@ -84,9 +124,13 @@ impl Shape {
 impl<'a> Types<'a> {
     pub fn of(units: impl IntoIterator<Item = &'a Unit>) -> Types<'a> {
         let mut types = Types::default();
+        let mut globals: Vec<(Name, &Expr)> = Vec::new();
         for unit in units {
             for definition in unit.structs.iter().filter(|definition| definition.specialization.is_none()) {
                 types.structs.entry(definition.name).or_insert(definition);
+                for Alias { name, ty, .. } in &definition.aliases {
+                    types.members.entry(*name).or_insert(ty);
+                }
             }
             for Alias { name, ty, .. } in &unit.aliases {
                 types.aliases.entry(*name).or_insert(ty);
@@ -95,11 +139,21 @@ impl<'a> Types<'a> {
                 types.enums.entry(definition.name).or_insert(definition.underlying.as_ref());
                 types.enumerators.extend(definition.items.iter().map(|(name, _)| *name));
             }
-            for global in &unit.globals {
-                if let crate::ir::ast::Init::Assign(value) = &global.init
-                    && let ExprKind::Int { value, .. } = value.kind
+            let device = unit.functions.iter().filter(|function| function.qualifiers.device);
+            types.functions.extend(device.map(|function| function.name));
+            let known = unit.globals.iter().filter_map(|global| match &global.init {
+                crate::ir::ast::Init::Assign(value) => Some((global.name, value.as_ref())),
+                _ => None,
+            });
+            globals.extend(known);
+        }
+        // One constant may be computed from another, which another file may have.
+        for _ in 0..CONSTANT_DEPTH {
+            for (name, value) in &globals {
+                if !types.constants.contains_key(name)
+                    && let Some(value) = types.constant(value, &Env::default())
                 {
-                    types.constants.entry(global.name).or_insert(value as i64);
+                    types.constants.insert(*name, i64::try_from(value).unwrap_or(i64::MAX));
                 }
             }
         }
@@ -125,7 +179,9 @@ impl<'a> Types<'a> {
         for (index, param) in kernel.template.iter().enumerate() {
             let is_type = matches!(param.kind, TemplateParamKind::Type { .. });
             let fits = |text: &&String| {
+                let is_function = self.functions.contains(&Name::new(text));
                 let fits_kind = match parsed(text) {
+                    _ if is_function => !is_type,
                     Some(TemplateArg::Value(_)) => !is_type,
                     // A lone name may be either.
                     Some(TemplateArg::Type(Type::Named(_))) | None => true,
@@ -190,6 +246,7 @@ impl<'a> Types<'a> {
                 || self.enumerators.contains(&interned)
                 || self.constants.contains_key(&interned)
                 || self.macros.contains_key(&interned)
+                || self.functions.contains(&interned)
         })
     }
 
@@ -204,17 +261,25 @@ impl<'a> Types<'a> {
     }
 
     /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`. Integers that nothing is
-    /// known of become `size`.
+    /// known of become `sizes`.
     pub fn arguments(
         &self,
         kernel: &FunctionDef,
         instance: &str,
-        size: u32,
+        sizes: Sizes,
         known: &dyn Fn(&str) -> Known,
     ) -> Result<Vec<Arg>, String> {
-        let making = Making { env: environment(kernel, instance), size, known };
+        let env = environment(kernel, instance);
+        let is_open = |param: &&VarDecl| {
+            matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Int(4..)))
+                && known(param.name.as_str()).value.is_none()
+        };
+        let open: Vec<Name> = kernel.params.iter().filter(is_open).map(|param| param.name).collect();
+        let mut making = Making { env: env.clone(), size: sizes.limit(), limit: sizes.limit(), known };
         let params = kernel.params.iter().enumerate().map(|(index, param)| {
             let name = param.name.as_str();
+            let place = open.iter().position(|open| *open == param.name);
+            making.size = place.map_or(sizes.limit(), |place| sizes.at(place, open.len()));
             let what =
                 if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
             let made =
@@ -222,6 +287,13 @@ impl<'a> Types<'a> {
             made.map_err(|why| format!("{what}: {why}"))
         });
         params.collect()
+    }
+
+    /// Whether each parameter is a lone floating-point number.
+    pub fn floats(&self, kernel: &FunctionDef, instance: &str) -> Vec<bool> {
+        let env = environment(kernel, instance);
+        let params = kernel.params.iter();
+        params.map(|param| matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Float(_)))).collect()
     }
 
     fn argument(&self, shape: &Shape, name: &str, making: &Making) -> Result<Arg, String> {
@@ -296,7 +368,7 @@ impl<'a> Types<'a> {
         }
         let fill = match self.shape(to, &making.env, 0)? {
             Shape::Int(width) => {
-                integers(width, name, known.index_limit.unwrap_or(u64::from(making.size)), bytes)
+                integers(width, name, known.index_limit.unwrap_or(u64::from(making.limit)), bytes)
             }
             Shape::Float(width) => Fill::Float { element_bytes: width as u8 },
             Shape::Pointer(inner) if depth < 2 => {
@@ -312,9 +384,7 @@ impl<'a> Types<'a> {
                 let mut pointers = Vec::new();
                 let mut none = std::iter::empty();
                 self.fill_struct(&element, 0, name, making, &mut none, &mut pattern, &mut pointers)?;
-                if !pointers.is_empty() {
-                    return Err("an array of structs that hold pointers".to_owned());
-                }
+                // Pointers in an array of structs are null: a kernel that follows them is not measured.
                 Fill::Bytes(pattern)
             }
         };
@@ -368,6 +438,9 @@ impl<'a> Types<'a> {
         if let Some(TemplateArg::Type(ty)) = self.macros.get(&name) {
             return self.shape(ty, env, depth + 1);
         }
+        if let Some(alias) = self.members.get(&name) {
+            return self.shape(alias, env, depth + 1);
+        }
         Err(format!("the layout of `{name}` is not known"))
     }
 
@@ -399,6 +472,8 @@ impl<'a> Types<'a> {
     fn constant(&self, expr: &Expr, env: &Env) -> Option<u64> {
         match &expr.kind {
             ExprKind::Int { value, .. } => Some(*value),
+            ExprKind::Cast { operand, .. } => self.constant(operand, env),
+            ExprKind::SizeofType(ty) => self.shape(ty, env, 0).ok().map(|shape| shape.bytes()),
             ExprKind::Name(path) => match env.get(&path.name) {
                 Some(TemplateArg::Value(value)) => self.constant(value, &Env::default()),
                 _ if self.macros.contains_key(&path.name) => match self.macros.get(&path.name) {
@@ -414,6 +489,7 @@ impl<'a> Types<'a> {
                     crate::ir::ast::BinaryOp::Sub => a.checked_sub(b),
                     crate::ir::ast::BinaryOp::Mul => a.checked_mul(b),
                     crate::ir::ast::BinaryOp::Div => a.checked_div(b),
+                    crate::ir::ast::BinaryOp::Shl => a.checked_shl(u32::try_from(b).ok()?),
                     _ => None,
                 }
             }
@@ -544,6 +620,8 @@ fn builtin(name: &str) -> Option<Shape> {
         "cuComplex" | "cuFloatComplex" => vector(Shape::Float(4), 2, 8),
         "cuDoubleComplex" => vector(Shape::Float(8), 2, 16),
         "dim3" => vector(Shape::Int(4), 3, 4),
+        // Types that only carry a constant.
+        "bool_constant" | "integral_constant" | "true_type" | "false_type" => Shape::Struct(1, 1, Vec::new()),
         _ => {
             let count = u64::from(name.bytes().last()?.checked_sub(b'0')?);
             let element = match name.get(..name.len() - 1)? {
@@ -661,6 +739,33 @@ mod tests {
         assert_eq!(made("k<unsigned int, 2 * WIDE, 3, true>").0, "k<unsigned int, 2 * WIDE, (E)3, true>");
         // The analysis may know less of a type than that it is one.
         assert_eq!(made("k<0, 16, 3, true>").0, "k<float, 16, (E)3, true>");
+    }
+
+    #[test]
+    fn sizes_may_differ_between_parameters() {
+        let at = |sizes: Sizes| -> Vec<u32> { (0..3).map(|place| sizes.at(place, 3)).collect() };
+        assert_eq!(at(Sizes::Equal(64)), [64, 64, 64]);
+        assert_eq!(at(Sizes::FirstLarge), [1000, 2, 2]);
+        assert_eq!(at(Sizes::LastLarge), [2, 2, 1000]);
+    }
+
+    #[test]
+    fn functions_and_types_that_carry_a_constant() {
+        use crate::lint::check::{Input, analyze};
+        let text = "__device__ void step(float* p) { *p = 1; }\n\
+                    template <void (*f)(float*), bool flag>\n\
+                    __global__ void k(float* p, std::bool_constant<flag>, int n) { f(p + threadIdx.x); }\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(crate::source::SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let types = Types::of(units());
+        let mut kernels = units().flat_map(|unit| &unit.functions).filter(|f| f.qualifiers.kernel);
+        let kernel = kernels.next().expect("a kernel");
+        assert_eq!(types.instance(kernel, "k<step, flag>", 128).0, "k<step, true>");
+        let args = types.arguments(kernel, "k<step, true>", Sizes::Equal(8), &|_| Known::default());
+        let args = args.expect("arguments");
+        assert_eq!(args.get(1), Some(&Arg::Struct { bytes: vec![0], pointers: Vec::new() }));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Job {
     /// In the order of the kernel's parameters.
     pub args: Vec<Arg>,
     pub predictions: Vec<Prediction>,
+    /// What is predicted for the kernel's other accesses, which may share a line or an instruction with those.
+    pub others: Vec<Prediction>,
     /// Proposed fixes: each is compiled, compared and timed beside `source` on its own.
     pub fixes: Vec<Fixed>,
     /// `-D` values, `NAME` or `NAME=VALUE`.
@@ -193,6 +195,25 @@ impl Arg {
         }
     }
 
+    /// The same argument with its own buffer `times` as long.
+    pub fn grown(&self, times: u64) -> Arg {
+        let grown = |buffer: &Buffer| Buffer { bytes: buffer.bytes.saturating_mul(times), ..buffer.clone() };
+        match self {
+            Arg::Buffer(buffer) if buffer.pointers.is_empty() => Arg::Buffer(grown(buffer)),
+            Arg::Scalar { .. } | Arg::Buffer(_) => self.clone(),
+            Arg::Struct { bytes, pointers } => {
+                let pointers = pointers.iter().map(|(at, buffer)| (*at, grown(buffer))).collect();
+                Arg::Struct { bytes: bytes.clone(), pointers }
+            }
+        }
+    }
+
+    /// How often the buffers of `args` fit into the memory that a job may take, up to `most`.
+    pub fn room(args: &[Arg], most: u64) -> u64 {
+        let bytes: u64 = args.iter().flat_map(Arg::buffers).map(|buffer| buffer.bytes).sum();
+        MOST_BYTES.checked_div(bytes).unwrap_or(1).min(most)
+    }
+
     /// Every buffer of this argument, nested ones after the one that points to them.
     pub fn buffers(&self) -> Vec<&Buffer> {
         match self {
@@ -308,9 +329,44 @@ pub struct Prediction {
     /// What the numbers assume about values that this job makes up; `None` where they hold for all of them.
     #[serde(default)]
     pub assumed: Option<String>,
+    /// The same for the very launch that is run, where the analysis was asked.
+    #[serde(default)]
+    pub here: Option<Here>,
+    /// Lines of accesses to the same address in the same direction, of which the compiler may make one with this.
+    #[serde(default)]
+    pub twins: Vec<u32>,
+    /// A load of the same address in every iteration of its innermost loop, which may be done before it.
+    #[serde(default)]
+    pub is_invariant: bool,
+}
+
+/// What the analysis says of an access in one launch with all its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Here {
+    /// Sectors, for shared memory wavefronts, per request.
+    pub units: f64,
+    pub ideal: f64,
+    /// As in [`Prediction::assumed`].
+    pub assumed: Option<String>,
 }
 
 impl Prediction {
+    /// This prediction for the launch that is run.
+    pub fn exactly(&self, here: &Here) -> Prediction {
+        let shared = self.space == Space::Shared;
+        let (units, ideal) = (Some(here.units), Some(here.ideal));
+        Prediction {
+            sectors: units.filter(|_| !shared),
+            ideal_sectors: ideal.filter(|_| !shared),
+            wavefronts: units.filter(|_| shared),
+            ideal_wavefronts: ideal.filter(|_| shared),
+            assumed: here.assumed.clone(),
+            here: None,
+            ..self.clone()
+        }
+    }
+
     /// The number that is compared: sectors, or wavefronts where the access is to shared memory.
     pub fn value(&self) -> Option<f64> {
         match self.space {
@@ -344,8 +400,13 @@ pub struct Device {
     pub multiprocessors: u32,
 }
 
+/// No job gets more device memory than this: inputs of real kernels are made small enough to fit.
+pub const MOST_BYTES: u64 = 8 << 30;
 /// Begins the failure of a kernel that was still running when its time was over.
 pub const DOES_NOT_END: &str = "the kernel does not end";
+
+/// Begins the failure of a child that was still busy when its time was over.
+pub const STOPPED: &str = "stopped after";
 
 /// What one instruction or one source access was measured to do, summed over all its executions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -488,6 +549,12 @@ impl Run {
     /// Whether the kernel was still running when its time was over.
     pub fn did_not_end(&self) -> bool {
         self.failure.as_ref().is_some_and(|why| why.starts_with(DOES_NOT_END))
+    }
+
+    /// Whether nothing but the time limit kept it from being measured.
+    pub fn took_too_long(&self) -> bool {
+        let was_running = |why: &String| why.starts_with(STOPPED) && !why.contains("compiling");
+        self.did_not_end() || self.failure.as_ref().is_some_and(was_running)
     }
 
     /// Requests to global memory in one launch, where they were counted.

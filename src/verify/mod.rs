@@ -15,6 +15,7 @@ pub mod compare;
 pub mod compile;
 mod counters;
 mod device;
+pub mod exact;
 pub mod host;
 pub mod inputs;
 mod library;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::child::{ANSWER, STEP};
-use super::job::{Job, Run};
+use super::job::{Job, Run, STOPPED};
 
 /// How children are started and how long they may take.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Launcher {
         }
         let step = last_line(&output, STEP).unwrap_or("starting");
         Err(match ended {
-            None => format!("stopped after {:.0} s while {step}", self.timeout.as_secs_f64()),
+            None => format!("{STOPPED} {:.0} s while {step}", self.timeout.as_secs_f64()),
             Some(status) => {
                 let said = errors.lines().last().unwrap_or_default().trim();
                 let said = if said.is_empty() { String::new() } else { format!(": {said}") };

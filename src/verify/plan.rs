@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
+use super::exact::{Exact, literal};
 use super::host::{HostCode, Passed};
-use super::inputs::{Known, Types};
-use super::job::{Direction, Fixed, Job, Launch, Prediction, Space};
+use super::inputs::{Known, Sizes, Types};
+use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
 use crate::ir::ast::{FunctionDef, Unit};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
@@ -25,8 +26,10 @@ pub struct Given {
     pub values: BTreeMap<String, f64>,
     /// Bytes of buffers by parameter name.
     pub extents: BTreeMap<String, u64>,
-    /// Integers that nothing else is known of: sizes, pitches, counts; [`SIZES`] from the first on where `None`.
-    pub size: Option<u32>,
+    /// Integers that nothing else is known of: sizes, pitches, counts; the first of [`SIZES`] where `None`.
+    pub sizes: Option<Sizes>,
+    /// What numbers of the launch are cut to.
+    pub most: Option<f64>,
 }
 
 /// A fix to time, beside the kernel as it is and apart from other fixes.
@@ -43,8 +46,12 @@ pub struct Proposal {
     pub saves_requests: bool,
 }
 
-/// Sizes to try, one after another, while a kernel leaves its buffers: products of several may outgrow them.
-pub const SIZES: [u32; 3] = [1024, 128, 32];
+/// Sizes to try, one after another, while a kernel leaves its buffers or takes too long: products of several may outgrow them.
+pub const SIZES: [Sizes; 2] = [Sizes::Equal(1024), Sizes::Equal(64)];
+/// What the launch's own numbers are cut to, should that not help.
+pub const MOST: f64 = 256.0;
+/// Sizes to try, one after another, while no access of a kernel is executed: tiles that are cut, a size far above the others.
+pub const OTHER_SIZES: [Sizes; 3] = [Sizes::Equal(1000), Sizes::FirstLarge, Sizes::LastLarge];
 
 /// Dynamic shared memory where the launch does not tell: the most that needs no attribute on any device.
 const DYNAMIC_SHARED_BYTES: u32 = 32 << 10;
@@ -116,17 +123,23 @@ impl<'a> Planner<'a> {
         }
         let known = |name: &str| Known {
             value: given.values.get(name).copied().or_else(|| {
-                kernel.params.iter().find(|param| param.name == name).and_then(|param| param.value)
+                let param = kernel.params.iter().find(|param| param.name == name);
+                let value = param.and_then(|param| param.value);
+                value.map(|value| given.most.map_or(value, |most| value.min(most)))
             }),
             fields: passed.get(name).cloned().unwrap_or_default(),
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
         let fixes = proposals.iter().map(|proposal| self.fixed(file, &name, proposal));
-        let predictions = wanted.iter().filter_map(|&index| {
-            kernel.accesses.get(index).and_then(|access| self.prediction(index as u64, access))
+        let all = kernel.accesses.iter().enumerate().filter_map(|(index, access)| {
+            let prediction = self.prediction(index as u64, access)?;
+            Some(Prediction { twins: self.twins(kernel, access), ..prediction })
         });
-        let mut predictions: Vec<Prediction> = predictions.collect();
+        let (mut predictions, others): (Vec<Prediction>, Vec<Prediction>) =
+            all.partition(|prediction| wanted.contains(&(prediction.id as usize)));
+        let place = |prediction: &Prediction| wanted.iter().position(|&id| id as u64 == prediction.id);
+        predictions.sort_by_key(place);
         if !several.is_empty() {
             // A number for the launches that were seen is an average over their values.
             let shaped = |prediction: &&mut Prediction| {
@@ -148,9 +161,10 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(Job {
-            args: self.types.arguments(definition, &name, given.size.unwrap_or(SIZES[0]), &known)?,
+            args: self.types.arguments(definition, &name, given.sizes.unwrap_or(SIZES[0]), &known)?,
             launch: launch(kernel, given, &source),
             predictions,
+            others,
             whole_file: Some(self.sources.get(file).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
             defines: self.defines_of(file),
@@ -194,7 +208,38 @@ impl<'a> Planner<'a> {
             wavefronts: units.filter(|_| shared),
             ideal_wavefronts: ideal.filter(|_| shared),
             assumed: (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; ")),
+            here: None,
+            twins: Vec::new(),
+            is_invariant: access.operation == Operation::Load
+                && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
         })
+    }
+
+    /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
+    fn twins(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
+        let line = |access: &AccessFact| self.sources.line(access.span);
+        let others = kernel.accesses.iter().filter(|other| {
+            other.span.file == access.span.file
+                && other.base == access.base
+                && other.flow.address == access.flow.address
+                && other.operation == access.operation
+                && other.width == access.width
+                && line(other) != line(access)
+        });
+        let mut lines: Vec<u32> = others.map(line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// Asks what the analysis says of the launch of `job` with `args`; the number of the question. `None` where the launch cannot
+    /// be written down.
+    pub fn ask(&self, exact: &mut Exact, kernel: &KernelFact, job: &Job, args: &[Arg]) -> Option<usize> {
+        let definition = self.kernels.get(&kernel.name_span)?;
+        let floats = self.types.floats(definition, &job.kernel);
+        let literals: Vec<String> =
+            args.iter().zip(floats).map(|(arg, is_float)| literal(arg, is_float)).collect();
+        Some(exact.add(kernel, &job.kernel, job.launch, &literals))
     }
 
     fn defines_of(&self, file: FileId) -> Vec<String> {

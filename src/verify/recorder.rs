@@ -336,6 +336,9 @@ mod tests {
             wavefronts: None,
             ideal_wavefronts: None,
             assumed: None,
+            here: None,
+            twins: Vec::new(),
+            is_invariant: false,
         };
         let range = |argument, at| device::Range { argument, at, bytes: 1024 };
         let ranges = [range(0, 1 << 40), range(1, 2 << 40)];

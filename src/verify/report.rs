@@ -247,6 +247,9 @@ mod tests {
             wavefronts: None,
             ideal_wavefronts: None,
             assumed: None,
+            here: None,
+            twins: Vec::new(),
+            is_invariant: false,
         };
         let job = Job { predictions: vec![prediction], ..Job::default() };
         let run = Run { failure: Some("no device".to_owned()), ..Run::default() };

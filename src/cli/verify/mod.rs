@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::project::Project;
 use super::shell::Shell;
 use planning::{About, Plan, PlannedKernel, plain};
+use running::Ran;
 
 /// A report's form, to standard output or to a file.
 struct Target {
@@ -49,11 +50,12 @@ pub fn run(args: &VerifyArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<
         return show(args, arch, &plan, &launcher, shell);
     }
     let (kernels, windows) = running::run(&plan, &launcher, arch, args.jobs.max(1), shell);
-    let device = kernels.iter().chain(&windows).flatten().find_map(|run| run.device.clone());
+    let of_kernels = kernels.iter().flatten().map(|ran| &ran.run);
+    let device = of_kernels.chain(windows.iter().flatten()).find_map(|run| run.device.clone());
     let findings = finding_reports(&plan, &kernels, &windows);
     let failed = fails(&plan, &findings);
     let reports: Vec<KernelReport> =
-        plan.kernels.iter().zip(&kernels).map(|(kernel, run)| kernel_report(kernel, run.as_ref())).collect();
+        plan.kernels.iter().zip(&kernels).map(|(kernel, ran)| kernel_report(kernel, ran.as_ref())).collect();
     let failed =
         failed || plan.kernels.iter().zip(&reports).any(|(kernel, report)| kernel_fails(kernel, report));
     let report = Report::new(device, reports, findings);
@@ -196,12 +198,11 @@ fn keep(args: &VerifyArgs, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn kernel_report(kernel: &PlannedKernel, run: Option<&Run>) -> KernelReport {
-    let report = match (&kernel.job, run) {
-        (Ok(job), Some(run)) => {
-            let verdicts = compare::compare(job, run);
+fn kernel_report(kernel: &PlannedKernel, ran: Option<&Ran>) -> KernelReport {
+    let report = match (&kernel.job, ran) {
+        (Ok(job), Some(ran)) => {
             let rules = |id| kernel.rules.get(&(id as usize)).cloned().unwrap_or_default();
-            KernelReport::of(job, run, verdicts, &rules)
+            KernelReport::of(job, &ran.run, ran.verdicts.clone(), &rules)
         }
         (Ok(job), None) => KernelReport::of(
             job,
@@ -226,14 +227,14 @@ fn kernel_report(kernel: &PlannedKernel, run: Option<&Run>) -> KernelReport {
 }
 
 /// Verdicts on findings that are about no access.
-fn finding_reports(plan: &Plan, kernels: &[Option<Run>], windows: &[Option<Run>]) -> Vec<FindingReport> {
+fn finding_reports(plan: &Plan, kernels: &[Option<Ran>], windows: &[Option<Run>]) -> Vec<FindingReport> {
     let mut shown = windows.iter();
     let reports = plan.findings.iter().map(|finding| {
         let verification = match &finding.about {
             About::Fix { kernel, fix } => {
                 let planned = plan.kernels.get(*kernel).map(|kernel| &kernel.job);
                 match (planned, kernels.get(*kernel)) {
-                    (Some(Ok(_)), Some(Some(run))) => compare::saved_requests(run, *fix),
+                    (Some(Ok(_)), Some(Some(ran))) => compare::saved_requests(&ran.run, *fix),
                     (Some(Err(why)), _) => Verification::not_run(why.clone()),
                     _ => Verification::not_run("not started"),
                 }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::ir::facts::{AccessFact, KernelFact};
 use super::super::super::launch::persist;
-use super::super::super::lint::check::{Analysis, KernelInputs, analyze};
+use super::super::super::lint::check::{Analysis, Input, KernelInputs, analyze};
 use super::super::super::lint::config::FailOn;
 use super::super::super::lint::finding::{Category, Finding};
 use super::super::super::source::Sources;
 use super::super::super::verify::Availability;
+use super::super::super::verify::exact::Exact;
 use super::super::super::verify::host::HostCode;
-use super::super::super::verify::job::{Arg, Job, Prediction, Verification, Window};
-use super::super::super::verify::plan::{Given, Planner, Proposal, SIZES};
+use super::super::super::verify::inputs::Sizes;
+use super::super::super::verify::job::{Arg, Here, Job, Prediction, Verification, Window};
+use super::super::super::verify::plan::{Given, MOST, OTHER_SIZES, Planner, Proposal, SIZES};
 use super::super::super::verify::report::AccessReport;
 use super::super::Engine;
 use super::super::analysis::{self, Outcome};
@@ -36,17 +38,46 @@ pub struct PlannedKernel {
     pub path: String,
     pub line: u32,
     pub job: Result<Job, String>,
-    /// Other arguments for the job, with smaller sizes, should it leave its buffers.
-    pub smaller: Vec<Vec<Arg>>,
+    /// The job with smaller sizes, should it leave its buffers or not end.
+    pub smaller: Vec<Variant>,
+    /// The job with other sizes, should it execute none of the accesses.
+    pub others: Vec<Variant>,
     /// The rules that found something, by index of the access.
     pub rules: BTreeMap<usize, Vec<String>>,
     /// Accesses with a finding of the failing level.
     pub failing: BTreeSet<usize>,
     pub notes: Vec<String>,
-    /// All its accesses, to tell which of them leave the buffers.
-    pub everything: Vec<Prediction>,
     /// Line, column and words of each access to confirm, for a kernel without a job.
     places: Vec<(usize, u32, u32, String)>,
+}
+
+/// Other arguments for a job, and what is predicted with them.
+pub struct Variant {
+    pub args: Vec<Arg>,
+    pub predictions: Vec<Prediction>,
+    rest: Vec<Prediction>,
+}
+
+impl Variant {
+    /// The job with these arguments. Its grid was made for other sizes, and a prediction is for blocks inside it, of which there may
+    /// be few now: a number that differs refutes nothing.
+    pub fn of(&self, job: &Job) -> Job {
+        const FILLED: &str = "sizes that fill the grid, as these do not";
+        let with = |assumed: &Option<String>| match assumed.as_deref() {
+            None | Some("") => Some(FILLED.to_owned()),
+            Some(assumed) => Some(format!("{assumed}; {FILLED}")),
+        };
+        let cut = |of: &Prediction| {
+            let here = of.here.as_ref().map(|here| Here { assumed: with(&here.assumed), ..here.clone() });
+            Prediction { assumed: with(&of.assumed), here, ..of.clone() }
+        };
+        Job {
+            args: self.args.clone(),
+            predictions: self.predictions.iter().map(cut).collect(),
+            others: self.rest.iter().map(cut).collect(),
+            ..job.clone()
+        }
+    }
 }
 
 impl PlannedKernel {
@@ -136,10 +167,14 @@ pub fn plan(
             sources: &input.sources,
             here: &here,
         };
+        let first = kernels.len();
+        let mut planned: Vec<&KernelFact> = Vec::new();
         for kernel in &own {
             let given = given(&input.settings.inputs, &kernel.name);
             project_plan.kernel(kernel, &given, &own, &mut kernels, &mut findings);
+            planned.resize(kernels.len() - first, kernel);
         }
+        predict_here(&planner, &input, &known, &planned, kernels.get_mut(first..).unwrap_or_default());
         let facts = persist::facts(&known.project, &input.sources);
         let others = here.iter().filter(|_| args.kernel.is_none());
         for (finding, fails) in others.filter(|(finding, _)| is_about_nothing_else(finding, &own)) {
@@ -161,6 +196,58 @@ pub fn plan(
         return Err(Failure::Usage(format!("--kernel {name}: these files have no such kernel")));
     }
     Ok(Plan { kernels, findings, project, outcome })
+}
+
+/// Has the very launches analysed that are to be run, and adds to each prediction what is predicted there.
+fn predict_here(
+    planner: &Planner,
+    input: &Input,
+    known: &Analysis,
+    facts: &[&KernelFact],
+    kernels: &mut [PlannedKernel],
+) {
+    let mut exact = Exact::default();
+    let mut asked = Vec::new();
+    for (fact, kernel) in facts.iter().zip(kernels.iter()) {
+        let Ok(job) = &kernel.job else {
+            asked.push(Vec::new());
+            continue;
+        };
+        let mut seen: Vec<(&[Arg], Option<usize>)> = Vec::new();
+        let variants = kernel.smaller.iter().chain(&kernel.others).map(|variant| variant.args.as_slice());
+        let questions = std::iter::once(job.args.as_slice()).chain(variants).map(|args| {
+            let number = match seen.iter().find(|(known, _)| *known == args) {
+                Some((_, number)) => *number,
+                None => planner.ask(&mut exact, fact, job, args),
+            };
+            seen.push((args, number));
+            number
+        });
+        asked.push(questions.collect());
+    }
+    if exact.is_empty() {
+        return;
+    }
+    let (sources, places) = exact.copy(&input.sources, known.project.files.iter().map(|file| &file.unit));
+    let copy = Input {
+        sources,
+        checked: input.checked.clone(),
+        settings: input.settings.clone(),
+        build_defines: input.build_defines.clone(),
+    };
+    let again = analyze(&copy);
+    for ((fact, kernel), numbers) in facts.iter().zip(kernels).zip(asked) {
+        let Ok(job) = &mut kernel.job else { continue };
+        let block = job.launch.block;
+        let first = (&mut job.predictions, &mut job.others);
+        let variants = kernel.smaller.iter_mut().chain(&mut kernel.others);
+        let variants = variants.map(|variant| (&mut variant.predictions, &mut variant.rest));
+        for ((predictions, others), number) in std::iter::once(first).chain(variants).zip(numbers) {
+            if let Some(number) = number {
+                places.tell(number, &again.kernels, fact, block, predictions.iter_mut().chain(others));
+            }
+        }
+    }
 }
 
 /// Whether no kernel of these speaks for a finding.
@@ -205,7 +292,8 @@ fn given(inputs: &[KernelInputs], kernel: &str) -> Given {
         shared_bytes: entry.shared_bytes,
         values: entry.args.iter().map(|(name, bits)| (name.clone(), f64::from_bits(*bits))).collect(),
         extents: entry.sizes.iter().cloned().collect(),
-        size: None,
+        sizes: None,
+        most: None,
     }
 }
 
@@ -274,11 +362,14 @@ impl ProjectPlan<'_, '_> {
         if wanted.is_empty() && saving.is_empty() {
             return;
         }
-        let smaller = SIZES.iter().skip(1).filter_map(|&size| {
-            let given = Given { size: Some(size), ..given.clone() };
-            Some(self.planner.job(kernel, &wanted, &given, &[], self.host).ok()?.args)
-        });
-        let smaller = smaller.collect();
+        let variant = |sizes: &Sizes, most: Option<f64>| {
+            let given = Given { sizes: Some(*sizes), most, ..given.clone() };
+            let job = self.planner.job(kernel, &wanted, &given, &[], self.host).ok()?;
+            Some(Variant { args: job.args, predictions: job.predictions, rest: job.others })
+        };
+        let smaller = SIZES.iter().skip(1).flat_map(|sizes| [(sizes, None), (sizes, Some(MOST))]);
+        let smaller = smaller.filter_map(|(sizes, most)| variant(sizes, most)).collect();
+        let others = OTHER_SIZES.iter().filter_map(|sizes| variant(sizes, None)).collect();
         let mut notes = Vec::new();
         let job = self.planner.job(kernel, &wanted, given, &proposals, self.host).or_else(|why| {
             let alone = self.planner.job(kernel, &wanted, given, &[], self.host)?;
@@ -297,10 +388,9 @@ impl ProjectPlan<'_, '_> {
             let (line, column) = place(self.sources, access.span);
             Some((index, line, column, format!("{} {}", access.space, access.operation)))
         });
-        let all = kernel.accesses.iter().enumerate();
         kernels.push(PlannedKernel {
-            everything: all.filter_map(|(id, access)| self.planner.prediction(id as u64, access)).collect(),
             smaller,
+            others,
             kernel: kernel.name.clone(),
             path: self.sources.path(kernel.name_span.file).display().to_string(),
             line: self.sources.line(kernel.name_span),

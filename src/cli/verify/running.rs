@@ -4,20 +4,27 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::super::verify::job::{Arch, Arg, Job, Run};
-use super::super::super::verify::{self, Launcher};
+use super::super::super::verify::job::{Arch, Arg, Job, Run, Status, Verification};
+use super::super::super::verify::{self, Launcher, compare};
 use super::super::progress::{PATIENCE, bar};
 use super::super::shell::Shell;
 use super::planning::{About, Plan, PlannedKernel};
 
-/// The runs of the plan's kernels, `None` where there is no job, and of its windows.
+/// What became of one kernel.
+pub struct Ran {
+    pub run: Run,
+    /// One per prediction of its job, in their order.
+    pub verdicts: Vec<Verification>,
+}
+
+/// What became of the plan's kernels, `None` where there is no job, and the runs of its windows.
 pub fn run(
     plan: &Plan,
     launcher: &Launcher,
     arch: Option<Arch>,
     parallel: usize,
     shell: &mut Shell<'_>,
-) -> (Vec<Option<Run>>, Vec<Option<Run>>) {
+) -> (Vec<Option<Ran>>, Vec<Option<Run>>) {
     let windows: Vec<Job> = plan
         .findings
         .iter()
@@ -29,10 +36,12 @@ pub fn run(
     let kernels = &plan.kernels;
     let mut runs = all(kernels.len() + windows.len(), parallel, shell, &|at| match kernels.get(at) {
         Some(kernel) => one(kernel, launcher, arch),
-        None => windows.get(at - kernels.len()).map(|job| launcher.run(job)),
+        None => {
+            windows.get(at - kernels.len()).map(|job| Ran { run: launcher.run(job), verdicts: Vec::new() })
+        }
     });
     let shown = runs.split_off(kernels.len());
-    (runs, shown)
+    (runs, shown.into_iter().map(|ran| Some(ran?.run)).collect())
 }
 
 /// Compiles the plan's kernels for an architecture and runs none.
@@ -52,14 +61,14 @@ pub fn compile(
 }
 
 /// `work` for each of `count` places, on `parallel` threads.
-fn all(
+fn all<T: Send>(
     count: usize,
     parallel: usize,
     shell: &mut Shell<'_>,
-    work: &(dyn Fn(usize) -> Option<Run> + Sync),
-) -> Vec<Option<Run>> {
+    work: &(dyn Fn(usize) -> Option<T> + Sync),
+) -> Vec<Option<T>> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let runs: Mutex<Vec<Option<Run>>> = Mutex::new((0..count).map(|_| None).collect());
+    let runs: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let begun = Instant::now();
     let mut is_drawn = false;
     std::thread::scope(|scope| {
@@ -96,55 +105,109 @@ fn all(
     runs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Runs a kernel's job: with smaller sizes while it leaves its buffers, without its fixes where one of them ended it.
-fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Option<Run> {
+/// How much longer buffers are made for a kernel that left them.
+const GROWTH: u64 = 16;
+
+/// The share of a child's time limit after which no further sizes are tried.
+const SHARE_FOR_OTHERS: f64 = 0.3;
+
+/// Runs a kernel's job and judges it: with other sizes once more where none of its accesses was executed.
+fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Option<Ran> {
     let job = Job { arch, ..kernel.job.as_ref().ok()?.clone() };
+    let (job, mut run) = ended(kernel, launcher, job);
+    let mut verdicts = compare::compare(&job, &run);
+    let is_open = |verdict: &Verification| {
+        verdict.status == Status::NotRun && verdict.measured_sectors.or(verdict.measured_wavefronts).is_none()
+    };
+    if run.failure.is_some() || !run.out_of_range.is_empty() {
+        return Some(Ran { run, verdicts });
+    }
+    let mut tried = vec![&job.args];
+    for other in &kernel.others {
+        let is_late = run.seconds > SHARE_FOR_OTHERS * launcher.timeout.as_secs_f64();
+        if !verdicts.iter().all(is_open) || verdicts.is_empty() || is_late || tried.contains(&&other.args) {
+            continue;
+        }
+        tried.push(&other.args);
+        let other = Job { fixes: Vec::new(), ..other.of(&job) };
+        let again = launcher.run(&other);
+        run.seconds += again.seconds;
+        for (verdict, new) in verdicts.iter_mut().zip(compare::compare(&other, &again)) {
+            if !is_open(&new) {
+                *verdict = new;
+            }
+        }
+        if !verdicts.iter().all(is_open) {
+            run.notes.push("with other sizes, since equal ones execute none of its accesses".to_owned());
+        }
+    }
+    Some(Ran { run, verdicts })
+}
+
+/// Runs a job: in larger buffers or with smaller sizes while it leaves them, with smaller sizes where it does not end, without its
+/// fixes where one of them ended it. The job that was run in the end.
+fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
     let mut run = verify::run(&job, launcher);
+    let mut ran = job;
+    let again = |ran: &mut Job, run: &mut Run, job: Job, why: &str| {
+        let seconds = run.seconds;
+        *run = verify::run(&job, launcher);
+        run.seconds += seconds;
+        run.notes.push(why.to_owned());
+        *ran = job;
+    };
     if run.did_not_end() {
         // Flags that another block is to set, links that form a circle: zero more often ends than a made-up number.
-        let zeroed: Vec<Arg> = job.args.iter().map(Arg::zeroed).collect();
-        if zeroed != job.args {
-            let other = verify::run(&Job { args: zeroed, ..job.clone() }, launcher);
-            let seconds = run.seconds + other.seconds;
-            if other.failure.is_none() {
-                run = other;
-                run.notes.push("with zeros for integers, since it did not end with others".to_owned());
-            }
-            run.seconds = seconds;
+        let zeroed: Vec<Arg> = ran.args.iter().map(Arg::zeroed).collect();
+        if zeroed != ran.args {
+            let job = Job { args: zeroed, ..ran.clone() };
+            again(&mut ran, &mut run, job, "with zeros for integers, since it did not end with others");
         }
-        return Some(run);
-    }
-    let mut last = &job.args;
-    for args in &kernel.smaller {
-        if !run.left_its_buffers() || args == last {
-            break;
-        }
-        let seconds = run.seconds;
-        last = args;
-        run = verify::run(&Job { args: args.clone(), ..job.clone() }, launcher);
-        run.seconds += seconds;
-        run.notes.push("with smaller sizes, since it left its buffers with larger ones".to_owned());
     }
     if run.left_its_buffers() {
-        name_what_left(&mut run, kernel, launcher, &Job { args: last.clone(), ..job });
-        return Some(run);
+        let times = Arg::room(&ran.args, GROWTH);
+        let args: Vec<Arg> = ran.args.iter().map(|arg| arg.grown(times)).collect();
+        let larger = Job { args, ..ran.clone() };
+        if times > 1 && larger.args != ran.args {
+            let mut other = verify::run(&larger, launcher);
+            other.seconds += run.seconds;
+            if !other.left_its_buffers() {
+                other.notes.push("with larger buffers, since it left the first".to_owned());
+                (ran, run) = (larger, other);
+            } else {
+                run.seconds = other.seconds;
+            }
+        }
     }
-    if let Some(why) = run.failure.clone().filter(|why| !job.fixes.is_empty() && why.contains("the fix")) {
-        let seconds = run.seconds;
-        run = launcher.run(&Job { fixes: Vec::new(), ..job });
-        run.seconds += seconds;
-        run.notes.push(format!("fixes are not timed: {why}"));
+    for smaller in &kernel.smaller {
+        if !(run.left_its_buffers() || run.took_too_long()) || smaller.args == ran.args {
+            continue;
+        }
+        let why = match run.left_its_buffers() {
+            true => "with smaller sizes, since it left its buffers with larger ones",
+            false => "with smaller sizes, since it took too long with larger ones",
+        };
+        let job = smaller.of(&ran);
+        again(&mut ran, &mut run, job, why);
     }
-    Some(run)
+    if run.left_its_buffers() {
+        name_what_left(&mut run, launcher, &ran);
+    } else if let Some(why) =
+        run.failure.clone().filter(|why| !ran.fixes.is_empty() && why.contains("the fix"))
+    {
+        let job = Job { fixes: Vec::new(), ..ran.clone() };
+        again(&mut ran, &mut run, job, &format!("fixes are not timed: {why}"));
+    }
+    (ran, run)
 }
 
 /// Says of a run which left its buffers by which access.
-fn name_what_left(run: &mut Run, kernel: &PlannedKernel, launcher: &Launcher, job: &Job) {
+fn name_what_left(run: &mut Run, launcher: &Launcher, job: &Job) {
     let job = Job {
         trace: true,
         fixes: Vec::new(),
         whole_file: None,
-        predictions: kernel.everything.clone(),
+        predictions: job.predictions.iter().chain(&job.others).cloned().collect(),
         ..job.clone()
     };
     let traced = launcher.run(&job);

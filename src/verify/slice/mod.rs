@@ -308,7 +308,8 @@ impl<'a> Project<'_, 'a> {
                 Role::Open | Role::Close => writer.put(sources, file, item.range.clone(), &[]),
                 Role::Using => {
                     let known = |name: &&str| namespaces.contains(name) || prelude::NAMESPACES.contains(name);
-                    if item.uses.iter().any(known) {
+                    let is_host = |name: &&str| prelude::HOST_NAMESPACES.contains(name);
+                    if item.uses.iter().any(known) && !item.uses.iter().any(is_host) {
                         writer.put(sources, file, item.range.clone(), &[]);
                     }
                 }

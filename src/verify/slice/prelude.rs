@@ -5,6 +5,10 @@ use rustc_hash::FxHashSet;
 /// Namespaces that `using namespace` may name though the project does not define them.
 pub const NAMESPACES: [&str; 5] = ["std", "cooperative_groups", "nvcuda", "cuda", "cub"];
 
+/// Namespaces in `std` that only host code has.
+pub const HOST_NAMESPACES: [&str; 5] =
+    ["chrono", "filesystem", "literals", "chrono_literals", "placeholders"];
+
 /// Whether an `#include <path>` stays where it is: NVRTC can compile the header (with CUDA's include folder), and the
 /// prelude, where what is used decides, has not taken it up.
 pub fn is_device_header(path: &str, prelude: &str) -> bool {
@@ -31,11 +35,64 @@ type IsUse = fn(&str) -> bool;
 const USED_HEADERS: [(&str, IsUse); 6] = [
     ("cuda_fp16.h", |word| word.contains("half") || word.starts_with("__h")),
     ("cuda_bf16.h", |word| word.contains("bf16") || word.contains("bfloat16")),
-    ("cooperative_groups.h", |word| word == "cooperative_groups"),
+    ("cooperative_groups.h", |word| GROUPS.contains(&word)),
     ("mma.h", |word| word == "nvcuda" || word == "wmma"),
     ("curand_kernel.h", |word| word.starts_with("curand")),
     ("cuComplex.h", |word| word.starts_with("cuComplex") || word.starts_with("cuDoubleComplex")),
 ];
+
+/// What of cooperative groups needs the header, which takes NVRTC a second or two; the group of a block does without: [`BLOCK`].
+const GROUPS: [&str; 30] = [
+    "async_copy",
+    "barrier_arrive",
+    "barrier_wait",
+    "binary_partition",
+    "block_tile_memory",
+    "cluster_group",
+    "coalesced_group",
+    "coalesced_threads",
+    "exclusive_scan",
+    "experimental",
+    "grid_group",
+    "inclusive_scan",
+    "invoke_one",
+    "invoke_one_broadcast",
+    "labeled_partition",
+    "memcpy_async",
+    "meta_group_rank",
+    "meta_group_size",
+    "multi_grid_group",
+    "reduce",
+    "shfl_down",
+    "this_cluster",
+    "this_grid",
+    "this_multi_grid",
+    "this_thread",
+    "thread_block_tile",
+    "thread_group",
+    "tiled_partition",
+    "wait_prior",
+    "wait",
+];
+
+/// The group of a block, as `<cooperative_groups.h>` has it.
+const BLOCK: &str = "namespace cooperative_groups {
+struct thread_block {
+    static __device__ void sync() { __syncthreads(); }
+    static __device__ dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+    static __device__ dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
+    static __device__ dim3 group_dim() { return dim3(blockDim.x, blockDim.y, blockDim.z); }
+    static __device__ dim3 dim_threads() { return group_dim(); }
+    static __device__ unsigned int thread_rank() {
+        return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    }
+    static __device__ unsigned int num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
+    static __device__ unsigned int size() { return num_threads(); }
+};
+inline __device__ thread_block this_thread_block() { return thread_block(); }
+inline __device__ void sync(const thread_block&) { __syncthreads(); }
+}
+";
 
 /// The header of a CUB block or warp primitive: `BlockRadixSort` is in `cub/block/block_radix_sort.cuh`. NVRTC takes these,
 /// `cub/cub.cuh` it refuses.
@@ -135,6 +192,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
         if uses.iter().any(|word| *word != "__host__" && is_used(word)) {
             out.push_str(&format!("#include <{header}>\n"));
         }
+    }
+    if uses.contains("cooperative_groups") && !out.contains("<cooperative_groups.h>") {
+        out.push_str(BLOCK);
     }
     if uses.contains("cub") {
         let mut headers: Vec<String> = uses.iter().filter_map(|word| cub_header(word)).collect();
@@ -318,6 +378,10 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
+        let group =
+            |word| super::text(&FxHashSet::from_iter(["cooperative_groups", "this_thread_block", word]));
+        assert!(group("sync").contains("struct thread_block") && !group("sync").contains("#include <coop"));
+        assert!(group("tiled_partition").contains("#include <cooperative_groups.h>"));
         for part in ["cooperative_groups.h", "cuda_fp16.h", "DBL_MAX", "__shfl_up", "using ::sin;"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }

@@ -1,0 +1,217 @@
+//! What does the analysis say of the very launch that is run?
+//!
+//! A finding's number may be for a launch that a run does not repeat: an average over the launches of a loop, the best of some
+//! blocks, sizes that are only assumed. So each launch that is to be run is written into a copy of the project, with its numbers
+//! in place of expressions, and the copy is analysed:
+//!
+//! ```text
+//! for (int s = 1; s < 33; s++) k<<<n / 256, 256>>>(p, s);     the project: 30.5 sectors on average
+//! void cudalint_launch_0() { k<<<dim3(8,1,1), dim3(256,1,1)>>>(0, 1024); }     the run: 32 sectors
+//! ```
+//!
+//! The launches of the project itself are blanked out in the copy: they would only be analysed once more.
+
+use std::collections::BTreeMap;
+
+use super::job::{Arg, Here, Launch, Prediction};
+use crate::ir::ast::{ExprKind, FunctionDef, Unit};
+use crate::ir::facts::{AccessFact, Confidence, KernelFact};
+use crate::ir::walk;
+use crate::source::{FileId, SourceFile, Sources, Span};
+
+/// Launches to be analysed, by the file that they are written into.
+#[derive(Debug, Default)]
+pub struct Exact {
+    texts: BTreeMap<FileId, Vec<(usize, String)>>,
+    count: usize,
+}
+
+/// Where the launches lie in the copy.
+pub struct Places(Vec<Span>);
+
+impl Exact {
+    /// Adds a launch of `kernel` with `args`, of which `literals` says what stands for each in the source; its number.
+    pub fn add(&mut self, kernel: &KernelFact, name: &str, launch: Launch, literals: &[String]) -> usize {
+        // A launch knows the macros and types of the file around it.
+        let file = kernel.shape.span.map_or(kernel.name_span.file, |span| span.file);
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
+        let number = self.count;
+        self.count += 1;
+        let text = format!(
+            "\nvoid cudalint_launch_{number}() {{ {name}<<<dim3({gx}, {gy}, {gz}), dim3({bx}, {by}, {bz}), {}>>>({}); }}\n",
+            launch.shared_bytes,
+            literals.join(", ")
+        );
+        self.texts.entry(file).or_default().push((number, text));
+        number
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The project with these launches and no others.
+    pub fn copy<'a>(
+        &self,
+        sources: &Sources,
+        units: impl IntoIterator<Item = &'a Unit>,
+    ) -> (Sources, Places) {
+        let mut launching: BTreeMap<FileId, Vec<Span>> = BTreeMap::new();
+        for function in units.into_iter().flat_map(|unit| &unit.functions) {
+            if let Some(body) = function.body_span.filter(|_| launches(function)) {
+                launching.entry(body.file).or_default().push(body);
+            }
+        }
+        let mut copy = Sources::default();
+        let mut places = vec![Span::new(FileId(0), 0, 0); self.count];
+        for id in sources.ids() {
+            let mut text = sources.get(id).text.clone();
+            for body in launching.get(&id).into_iter().flatten() {
+                blank(&mut text, *body);
+            }
+            for (number, launch) in self.texts.get(&id).into_iter().flatten() {
+                let start = text.len();
+                text.push_str(launch);
+                if let Some(place) = places.get_mut(*number) {
+                    *place = Span::new(id, start, text.len());
+                }
+            }
+            copy.add(SourceFile::new(sources.path(id), text));
+        }
+        (copy, Places(places))
+    }
+}
+
+impl Places {
+    /// Adds to `predictions`, which are of accesses of `of`, what the analysis of the copy, `known`, says of them in launch
+    /// `number`.
+    pub fn tell<'p>(
+        &self,
+        number: usize,
+        known: &[KernelFact],
+        of: &KernelFact,
+        block: [u32; 3],
+        predictions: impl IntoIterator<Item = &'p mut Prediction>,
+    ) {
+        let Some(place) = self.0.get(number) else { return };
+        let is_launch = |span: Option<Span>| span.is_some_and(|span| place.contains(span));
+        let found = known.iter().find(|kernel| {
+            kernel.name_span == of.name_span
+                && is_launch(kernel.shape.span)
+                && kernel.shape.block == block
+                && kernel.tried.is_empty()
+        });
+        let Some(found) = found else { return };
+        let here = |prediction: &Prediction| {
+            let access = of.accesses.get(usize::try_from(prediction.id).ok()?)?;
+            let before = of.accesses.iter().take(prediction.id as usize);
+            let place = before.filter(|other| is_alike(other, access)).count();
+            let access = found.accesses.iter().filter(|other| is_alike(other, access)).nth(place)?;
+            let request = access.request.as_ref()?;
+            let assumed = (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; "));
+            Some(Here { units: request.units, ideal: request.ideal, assumed })
+        };
+        for prediction in predictions {
+            prediction.here = here(prediction);
+        }
+    }
+}
+
+/// The same place of the source, reached by the same calls.
+fn is_alike(a: &AccessFact, b: &AccessFact) -> bool {
+    a.span == b.span && a.calls == b.calls && a.space == b.space && a.operation == b.operation
+}
+
+/// Whether the text of a host function launches anything.
+fn launches(function: &FunctionDef) -> bool {
+    let mut found = false;
+    if !function.qualifiers.kernel {
+        walk::expressions(function.body.as_deref().unwrap_or_default(), &mut |expr| {
+            found |= match &expr.kind {
+                ExprKind::Launch { .. } => true,
+                ExprKind::Call { callee, .. } => {
+                    matches!(&callee.kind, ExprKind::Name(path) if path.name.as_str().starts_with("cudaLaunch"))
+                }
+                _ => false,
+            };
+        });
+    }
+    found
+}
+
+/// Spaces in place of a body's text, but for its lines and directives: every span of the rest stays where it is.
+fn blank(text: &mut String, body: Span) {
+    let (start, end) = (body.start as usize, (body.end as usize).saturating_sub(1));
+    let Some(inside) = text.get(start..end) else { return };
+    let mut blanked = String::with_capacity(inside.len());
+    let mut is_directive = false;
+    for line in inside.split_inclusive('\n') {
+        is_directive = is_directive || line.trim_start().starts_with('#');
+        if is_directive {
+            blanked.push_str(line);
+            is_directive = line.trim_end().ends_with('\\');
+        } else {
+            blanked.extend(line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        }
+    }
+    text.replace_range(start..end, &blanked);
+}
+
+/// What stands for an argument in the source: a number, or for what has none a name that means nothing.
+pub fn literal(arg: &Arg, is_float: bool) -> String {
+    match arg {
+        // A null pointer in a launch says nothing about the kernel.
+        Arg::Buffer(_) => "0".to_owned(),
+        Arg::Scalar { .. } if is_float => "1.0f".to_owned(),
+        Arg::Scalar { bytes } => {
+            let mut wide = [0; 8];
+            wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            u64::from_le_bytes(wide).to_string()
+        }
+        Arg::Struct { .. } => "cudalint_made_up".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_blanked_in_place() {
+        let mut text = "void f() { é();\n#ifdef A \\\n B\n k<<<1, 2>>>();\n#endif\n} int x;".to_owned();
+        let (start, end) = (text.find('{').unwrap() + 1, text.find('}').unwrap() + 1);
+        let before = text.len();
+        blank(&mut text, Span::new(FileId(0), start, end));
+        assert_eq!(text.len(), before);
+        assert!(text.starts_with("void f() {") && text.ends_with("\n#endif\n} int x;"), "{text}");
+        assert!(text.contains("#ifdef A \\\n B\n") && !text.contains("<<<"), "{text}");
+    }
+
+    #[test]
+    fn a_launch_with_numbers_is_analysed_by_itself() {
+        use super::super::host::HostCode;
+        use super::super::inputs::Types;
+        use super::super::plan::{Given, Planner};
+        use crate::lint::check::{Input, analyze};
+        let text = "__global__ void k(float* p, int s) { p[threadIdx.x * s] = 0; }\n\
+                    void run(float* p) { for (int s = 1; s < 9; s *= 2) k<<<4, 64>>>(p, s); }\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let planner = Planner::new(&input.sources, units(), []);
+        let types = Types::of(units());
+        let host = HostCode::new(&input.sources, units(), &types, None);
+        let kernel = known.kernels.first().expect("a kernel");
+        let given = Given { values: [("s".to_owned(), 2.0)].into(), ..Given::default() };
+        let mut job = planner.job(kernel, &[0], &given, &[], &host).expect("a job");
+        let mut exact = Exact::default();
+        let number = planner.ask(&mut exact, kernel, &job, &job.args).expect("a launch");
+        let (sources, places) = exact.copy(&input.sources, units());
+        let again = analyze(&Input { sources, ..Input::default() });
+        // Two floats apart: 64 of 256 B in 8 sectors.
+        places.tell(number, &again.kernels, kernel, job.launch.block, &mut job.predictions);
+        let here = job.predictions.first().and_then(|prediction| prediction.here.clone());
+        assert!(matches!(here, Some(Here { units: 8.0, assumed: None, .. })), "{here:?}");
+    }
+}
