@@ -7,6 +7,7 @@
 use super::eval::{Evaluator, WARP, threads};
 use super::expr::{Arena, BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
+use crate::memory::device::SECTOR_BYTES;
 use crate::memory::{Cost, Lanes};
 
 /// What one valuation of one access came to.
@@ -75,6 +76,9 @@ pub struct Plan<'a> {
     pub align: i64,
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
 }
+
+/// A grid that nobody gives.
+const OPEN_GRID: [i64; 3] = [512, 64, 8];
 
 /// Requests kept of one access.
 const SAMPLES: usize = 96;
@@ -227,7 +231,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             .grid
             .map(|grid| grid.map(|extent| self.eval.uniform(extent).clamp(1, i64::from(i32::MAX))));
         self.tally.block = block;
-        self.eval.set_launch(block, grid.unwrap_or([512, 64, 8]));
+        self.eval.set_launch(block, grid.unwrap_or(OPEN_GRID));
         let count = |tally: &Tally| tally.requests + tally.irregular + tally.undefined;
         let before = count(&self.tally);
         let samples = self.sample_blocks(grid);
@@ -248,20 +252,47 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
     }
 
-    /// All blocks of a tiny grid, else two neighbours in the middle.
+    /// All blocks of a tiny grid, else neighbours in the middle: two, or as many as start at different places of a sector.
+    /// They lie beside the diagonal, on either side: kernels that skip a triangle of blocks treat the diagonal apart.
     fn sample_blocks(&self, grid: Option<[i64; 3]>) -> Vec<[i64; 3]> {
         if self.needed & BID == 0 {
             return vec![[0; 3]];
         }
-        let Some([gx, gy, gz]) = grid else { return vec![[2, 2, 2], [3, 3, 3]] };
+        let grid = grid.unwrap_or(OPEN_GRID);
+        let [gx, gy, gz] = grid;
         if gx.saturating_mul(gy).saturating_mul(gz) <= 4 {
             let all = (0..gz).flat_map(|z| (0..gy).flat_map(move |y| (0..gx).map(move |x| [x, y, z])));
             return all.collect();
         }
-        let middle = [gx, gy, gz].map(|extent| extent / 2);
-        let [x, y, z] = middle;
-        let next = [(x + 1).min(gx - 1), (y + 1).min(gy - 1), (z + 1).min(gz - 1)];
-        if next == middle { vec![middle] } else { vec![middle, next] }
+        let starts = self.starts_of_blocks();
+        let [x, y, z] = grid.map(|extent| extent / 2);
+        let within = |x: i64, y: i64, z: i64| [x.min(gx - 1), y.min(gy - 1), z.min(gz - 1)];
+        let mut out = Vec::new();
+        for step in 0..starts {
+            let block = if step % 2 == 0 {
+                within(x + step + 1, y, z + 1)
+            } else {
+                within(x + step - 1, y + step, z)
+            };
+            if !out.contains(&block) {
+                out.push(block);
+            }
+        }
+        out
+    }
+
+    /// How many neighbours along x have to be looked at to see every place of a sector that a block starts at, two at least.
+    fn starts_of_blocks(&self) -> i64 {
+        let arena = self.eval.arena;
+        let (_, terms) = arena.terms(self.plan.offset);
+        let step = terms.into_iter().find_map(|(coefficient, id)| match arena.node(id) {
+            Node::Symbol(Symbol::BlockIdx(axis)) if axis.index() == 0 => Some(coefficient),
+            _ => None,
+        });
+        let sector = i64::from(SECTOR_BYTES);
+        let rest = step.map_or(0, |step| step.rem_euclid(sector));
+        // The least multiple of the step that is one of a sector, too: a power of two, as a sector is.
+        if rest == 0 { 2 } else { (sector >> rest.trailing_zeros()).clamp(2, 8) }
     }
 
     fn one_block(&mut self, depth: usize, block: [i64; 3], index: [i64; 3], share: usize) {
