@@ -91,6 +91,8 @@ pub struct Measure<'e, 'a, 'p> {
     conjuncts: Vec<ExprId>,
     left: usize,
     ignore_unknown_guards: bool,
+    /// Open loops that lanes leave by their own data.
+    parted: u32,
     pub tally: Tally,
 }
 
@@ -127,6 +129,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             conjuncts,
             left: limits::REQUESTS_PER_ACCESS,
             ignore_unknown_guards: false,
+            parted: 0,
             tally: Tally::default(),
         };
         measure.nest(0, u32::MAX);
@@ -192,7 +195,10 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 return;
             }
             let before = self.left;
+            let parted = self.parts_by_data(of.cond, live);
+            self.parted += u32::from(parted);
             self.inner(depth + 1, live);
+            self.parted -= u32::from(parted);
             // Iterations without a request still cost: a guard may never hold.
             if before == self.left {
                 self.left = self.left.saturating_sub(1);
@@ -201,6 +207,14 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 self.eval.step_loop(id, live);
             }
         }
+    }
+
+    /// Do lanes go on with a loop for as long as their own data say?
+    fn parts_by_data(&mut self, cond: ExprId, live: u32) -> bool {
+        if self.eval.arena.deps(cond) & DATA == 0 {
+            return false;
+        }
+        self.eval.arena.conjuncts(cond).into_iter().any(|part| self.eval.eval(part).data_varies(live))
     }
 
     /// The lanes for which a loop goes on; conditions on data hold, and so does the first test of one on unknowns.
@@ -358,7 +372,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let mut active = live;
         let mut issued = live;
         let mut made_up = false;
-        let mut by_data = false;
+        let mut by_data = self.parted > 0;
         let mut may_be_off = false;
         for place in 0..self.conjuncts.len() {
             let Some(&conjunct) = self.conjuncts.get(place) else { break };

@@ -1,7 +1,7 @@
 //! Functions that CUDA and its runtime provide, cooperative groups, and memory instructions in inline PTX.
 
 use super::exec::{AccessKind, Exec, Mode};
-use super::types::Ty;
+use super::types::{FloatKind, Ty};
 use super::value::{Group, Place, Pointer, Val};
 use crate::index::expr::{Axis, ExprId, Op, Symbol};
 use crate::ir::ast::{self, Asm, Expr, ExprKind, Name, Path, TemplateArg};
@@ -95,7 +95,7 @@ impl Exec<'_> {
                 let (a, b) = (self.value(&args[0]), self.value(&args[1]));
                 if let (Some(a), Some(b)) = (self.number(&a), self.number(&b)) {
                     let zero = self.arena.constant(0);
-                    return Some(Val::Float(Some(a.powf(b)), zero, 8));
+                    return Some(Val::Float(Some(a.powf(b)), zero, FloatKind::Double));
                 }
                 // `pow(2, stage + 1)`: a shift.
                 if let (Some(2.0), Val::Int(exponent, _)) = (self.number(&a), &b) {
@@ -105,7 +105,7 @@ impl Exec<'_> {
                 }
                 let parts = [self.atom(&a), self.atom(&b)];
                 let atom = self.combine(&parts);
-                Some(Val::Float(None, atom, 8))
+                Some(Val::Float(None, atom, FloatKind::Double))
             }
             (
                 "__cvta_generic_to_shared"
@@ -177,11 +177,11 @@ impl Exec<'_> {
                 _ => x.log2(),
             };
             let zero = self.arena.constant(0);
-            return Val::Float(Some(result), zero, 8);
+            return Val::Float(Some(result), zero, FloatKind::Double);
         }
         let atom = self.atom(&value);
         let atom = self.arena.opaque(vec![atom]);
-        Val::Float(None, atom, 8)
+        Val::Float(None, atom, FloatKind::Double)
     }
 
     fn extreme(&mut self, least: bool, a: Val, b: Val) -> Val {
@@ -194,7 +194,11 @@ impl Exec<'_> {
             _ => {
                 if let (Some(x), Some(y)) = (self.number(&a), self.number(&b)) {
                     let zero = self.arena.constant(0);
-                    return Val::Float(Some(if least { x.min(y) } else { x.max(y) }), zero, 8);
+                    return Val::Float(
+                        Some(if least { x.min(y) } else { x.max(y) }),
+                        zero,
+                        FloatKind::Double,
+                    );
                 }
                 let parts = [self.atom(&a), self.atom(&b)];
                 let atom = self.combine(&parts);
@@ -339,7 +343,7 @@ impl Exec<'_> {
         let lane = self.linear_thread();
         let atom = self.arena.opaque(vec![pointer.offset, lane]);
         match &pointer.to {
-            Ty::Float { size } => Val::Float(None, atom, *size),
+            Ty::Float(kind) => Val::Float(None, atom, *kind),
             ty => Val::Int(atom, ty.clone()),
         }
     }
@@ -562,7 +566,7 @@ impl Exec<'_> {
                 let name = format!("{}({name})", path.name);
                 let value = self.named_unknown(&name);
                 Some(match path.name.as_str() {
-                    "atof" | "strtod" => Val::Float(None, value, 8),
+                    "atof" | "strtod" => Val::Float(None, value, FloatKind::Double),
                     _ => Val::Int(value, Ty::INT),
                 })
             }

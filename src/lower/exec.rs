@@ -560,7 +560,7 @@ impl<'p> Exec<'p> {
         let zero = self.arena.constant(0);
         match ty {
             Ty::Int { .. } | Ty::Bool => Val::Int(zero, ty.clone()),
-            Ty::Float { size } => Val::Float(Some(0.0), zero, *size),
+            Ty::Float(kind) => Val::Float(Some(0.0), zero, *kind),
             _ => self.uninitialized(ty),
         }
     }
@@ -805,9 +805,10 @@ impl<'p> Exec<'p> {
     }
 
     fn return_statement(&mut self, value: Option<&Expr>) {
-        let is_number = self.frames.last().is_some_and(|frame| {
-            matches!(frame.ret, Ty::Int { .. } | Ty::Float { .. } | Ty::Bool | Ty::Ptr(_))
-        });
+        let is_number = self
+            .frames
+            .last()
+            .is_some_and(|frame| matches!(frame.ret, Ty::Int { .. } | Ty::Float(_) | Ty::Bool | Ty::Ptr(_)));
         // A number is read where it is returned; a getter is read where it is called, as nvcc's line table has it (measured).
         let is_read_here =
             |expr: &Expr| is_number && !matches!(expr.kind, ExprKind::Name(_) | ExprKind::Field { .. });

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::exec::{Exec, Mode};
-use super::types::{StructTy, TemplateValue, Ty};
+use super::types::{FloatKind, StructTy, TemplateValue, Ty};
 use super::value::{Closure, Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::{Axis, ExprId, Node, Op, Symbol, Unknown};
 use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, StructDef, UnaryOp};
@@ -143,7 +143,7 @@ impl Exec<'_> {
         let atom = self.arena.opaque(inputs);
         match ty {
             Ty::Int { .. } | Ty::Bool => Val::Int(atom, ty.clone()),
-            Ty::Float { size } => Val::Float(None, atom, *size),
+            Ty::Float(kind) => Val::Float(None, atom, *kind),
             Ty::Struct(of) if !of.fields.is_empty() => {
                 let of = of.clone();
                 let fields = of.fields.iter().map(|field| self.opaque_of(&field.ty, vec![atom])).collect();
@@ -156,7 +156,7 @@ impl Exec<'_> {
     pub fn type_of(&mut self, value: &Val) -> Ty {
         match value {
             Val::Int(_, ty) | Val::Opaque(ty, _) => ty.clone(),
-            Val::Float(_, _, size) => Ty::Float { size: *size },
+            Val::Float(_, _, kind) => Ty::Float(*kind),
             Val::Ptr(pointer) => Ty::Ptr(Rc::new(pointer.to.clone())),
             Val::Obj(obj) => Ty::Struct(obj.ty.clone()),
             Val::Array(array) => Ty::Array(Rc::new(array.of.clone()), array.len),
@@ -189,7 +189,7 @@ impl Exec<'_> {
             }
             ExprKind::Float { value, double } => {
                 let zero = self.arena.constant(0);
-                Val::Float(Some(*value), zero, if *double { 8 } else { 4 })
+                Val::Float(Some(*value), zero, if *double { FloatKind::Double } else { FloatKind::Single })
             }
             ExprKind::Bool(value) => Val::Int(self.arena.constant(i64::from(*value)), Ty::Bool),
             ExprKind::Char(value) => Val::Int(self.arena.constant(*value), Ty::Int { size: 1, signed: true }),
@@ -577,7 +577,7 @@ impl Exec<'_> {
             Val::Int(expr, _) => exec.arena.as_const(*expr).map(|value| value as f64),
             _ => None,
         };
-        let size = |value: &Val| if let Val::Float(_, _, size) = value { *size } else { 4 };
+        let size = |value: &Val| if let Val::Float(_, _, kind) = value { *kind } else { FloatKind::Single };
         let (x, y) = (known(self, a), known(self, b));
         if let (Some(x), Some(y)) = (x, y) {
             if is_comparison(op) {
@@ -667,11 +667,11 @@ impl Exec<'_> {
                 let data = self.data(atom);
                 Val::Int(data, to.clone())
             }
-            (Ty::Float { size }, Val::Int(expr, _)) => {
-                Val::Float(self.arena.as_const(expr).map(|value| value as f64), expr, *size)
+            (Ty::Float(kind), Val::Int(expr, _)) => {
+                Val::Float(self.arena.as_const(expr).map(|value| value as f64), expr, *kind)
             }
-            (Ty::Float { size }, Val::Float(known, atom, _)) => Val::Float(known, atom, *size),
-            (Ty::Float { size }, Val::Opaque(_, atom)) => Val::Float(None, atom, *size),
+            (Ty::Float(kind), Val::Float(known, atom, _)) => Val::Float(known, atom, *kind),
+            (Ty::Float(kind), Val::Opaque(_, atom)) => Val::Float(None, atom, *kind),
             (Ty::Ptr(to), Val::Ptr(pointer)) => {
                 let keep = matches!(**to, Ty::Void | Ty::Auto | Ty::Unknown(_));
                 let to = if keep { pointer.to.clone() } else { (**to).clone() };
@@ -929,7 +929,7 @@ impl Exec<'_> {
             "NULL" | "nullptr" => Val::Void,
             "M_PI" => {
                 let zero = self.arena.constant(0);
-                Val::Float(Some(std::f64::consts::PI), zero, 8)
+                Val::Float(Some(std::f64::consts::PI), zero, FloatKind::Double)
             }
             text => {
                 // A name nobody defines here: fixed, but not known.

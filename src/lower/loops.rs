@@ -516,7 +516,7 @@ impl Exec<'_> {
         self.scoped(|exec| {
             let value = match &ty {
                 Ty::Int { .. } | Ty::Bool => Val::Int(item, ty.clone()),
-                Ty::Float { size } => Val::Float(None, item, *size),
+                Ty::Float(kind) => Val::Float(None, item, *kind),
                 _ => Val::Opaque(ty.clone(), item),
             };
             exec.declare(var.name, ty.clone(), value, false);
@@ -578,7 +578,7 @@ fn with_leaf(value: Val, path: &[usize], expr: ExprId, ty: &Ty) -> Val {
         }
         (Val::Void, _) => match ty {
             Ty::Int { .. } | Ty::Bool => Val::Int(expr, ty.clone()),
-            Ty::Float { size } => Val::Float(None, expr, *size),
+            Ty::Float(kind) => Val::Float(None, expr, *kind),
             _ => Val::Void,
         },
         (Val::Opaque(ty, _), _) => Val::Opaque(ty, expr),

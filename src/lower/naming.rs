@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::exec::Exec;
 use super::overload::with_defaults;
 use super::project::Entry;
-use super::types::{FieldTy, StructTy, TemplateEnv, TemplateValue, Ty, named_scalar, vector_type};
+use super::types::{FieldTy, FloatKind, StructTy, TemplateEnv, TemplateValue, Ty, named_scalar, vector_type};
 use super::value::{ArrayVal, Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::ExprId;
 use crate::index::limits;
@@ -20,7 +20,7 @@ impl Exec<'_> {
             Type::Void => Ty::Void,
             Type::Bool => Ty::Bool,
             Type::Int { size, signed } => Ty::Int { size: *size, signed: *signed },
-            Type::Float { size } => Ty::Float { size: *size },
+            Type::Float { size } => Ty::Float(FloatKind::of_size(*size)),
             Type::Auto => Ty::Auto,
             Type::Pointer { to, .. } => Ty::Ptr(Rc::new(self.ty(to))),
             Type::Reference { to, .. } => Ty::Ref(Rc::new(self.ty(to))),
@@ -401,7 +401,7 @@ impl Exec<'_> {
                 let value = self.marked_unknown(name, |unknown| unknown.is_bool = true);
                 Val::Int(value, Ty::Bool)
             }
-            Ty::Float { size } => Val::Float(None, self.named_unknown(name), *size),
+            Ty::Float(kind) => Val::Float(None, self.named_unknown(name), *kind),
             Ty::Ptr(to) => {
                 let base = self.named_base(name, MemorySpace::Global, to, param);
                 let offset = self.arena.constant(0);

@@ -219,7 +219,7 @@ fn rank_known(param: &Ty, arg: &Ty) -> Option<u32> {
             same.then_some(EXACT)
         }
         _ if param.name() == arg.name() => Some(EXACT),
-        (Ty::Int { .. } | Ty::Bool, Ty::Int { .. } | Ty::Bool) | (Ty::Float { .. }, Ty::Float { .. }) => {
+        (Ty::Int { .. } | Ty::Bool, Ty::Int { .. } | Ty::Bool) | (Ty::Float(_), Ty::Float(_)) => {
             Some(PROMOTED)
         }
         (Ty::Ptr(_), Ty::Int { .. }) => Some(CONVERTED),

@@ -563,7 +563,7 @@ impl Exec<'_> {
         let atom = self.arena.load(pointer.base, pointer.offset);
         match &pointer.to {
             Ty::Int { .. } | Ty::Bool => Val::Int(atom, pointer.to.clone()),
-            Ty::Float { size } => Val::Float(None, atom, *size),
+            Ty::Float(kind) => Val::Float(None, atom, *kind),
             Ty::Ptr(to) => {
                 let base = self.loaded_base(pointer.base, to);
                 // The pointer's own value is data: aligned like an allocation, different where the data differ.

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxHashMap;
 
 use super::macros::MacroDef;
-use super::types::Ty;
+use super::types::{FloatKind, Ty};
 use crate::ir::ast::Name;
 use crate::syntax::macros::{Presence, parse_define};
 
@@ -63,10 +63,12 @@ pub fn scalar_type(written: &str) -> Option<Ty> {
         "Int" => Ty::INT,
         "Long" => Ty::LONG,
         "Bool" => Ty::Bool,
-        "Half" | "BFloat16" => Ty::Float { size: 2 },
-        "Float" => Ty::Float { size: 4 },
-        "Double" => Ty::Float { size: 8 },
-        "Float8_e4m3fn" | "Float8_e5m2" => Ty::Float { size: 1 },
+        "Half" => Ty::Float(FloatKind::Half),
+        "BFloat16" => Ty::Float(FloatKind::BFloat16),
+        "Float" => Ty::Float(FloatKind::Single),
+        "Double" => Ty::Float(FloatKind::Double),
+        "Float8_e4m3fn" => Ty::Float(FloatKind::E4M3),
+        "Float8_e5m2" => Ty::Float(FloatKind::E5M2),
         _ => return None,
     })
 }
@@ -74,10 +76,10 @@ pub fn scalar_type(written: &str) -> Option<Ty> {
 /// `at::acc_type<T, true>` and `at::opmath_type<T>`: what the device computes sums of `T` in.
 pub fn computing_type(name: &str, of: &Ty) -> Option<Ty> {
     match (name, of) {
-        ("acc_type" | "acc_type_device" | "opmath_type", Ty::Float { size: 1 | 2 }) => {
-            Some(Ty::Float { size: 4 })
+        ("acc_type" | "acc_type_device" | "opmath_type", Ty::Float(kind)) if kind.bytes() < 4 => {
+            Some(Ty::Float(FloatKind::Single))
         }
-        ("acc_type" | "acc_type_device" | "opmath_type", Ty::Float { .. }) => Some(of.clone()),
+        ("acc_type" | "acc_type_device" | "opmath_type", Ty::Float(_)) => Some(of.clone()),
         ("acc_type" | "acc_type_device", Ty::Int { .. }) => Some(Ty::LONG),
         ("opmath_type", Ty::Int { .. }) => Some(of.clone()),
         _ => None,
@@ -96,8 +98,8 @@ mod tests {
 
     #[test]
     fn scalar_types_by_any_of_their_spellings() {
-        assert!(matches!(scalar_type("at::ScalarType::Half"), Some(Ty::Float { size: 2 })));
-        assert!(matches!(scalar_type("at::kDouble"), Some(Ty::Float { size: 8 })));
+        assert!(matches!(scalar_type("at::ScalarType::Half"), Some(Ty::Float(FloatKind::Half))));
+        assert!(matches!(scalar_type("at::kDouble"), Some(Ty::Float(FloatKind::Double))));
         assert!(matches!(scalar_type("Long"), Some(Ty::Int { size: 8, .. })));
         assert!(scalar_type("ComplexFloat").is_none());
     }

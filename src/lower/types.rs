@@ -18,9 +18,7 @@ pub enum Ty {
         size: u8,
         signed: bool,
     },
-    Float {
-        size: u8,
-    },
+    Float(FloatKind),
     Ptr(Rc<Ty>),
     Array(Rc<Ty>, Option<ExprId>),
     Struct(Rc<StructTy>),
@@ -79,6 +77,52 @@ impl TemplateEnv {
 /// A type parameter of a kernel whose instances are not seen.
 pub const TEMPLATE_PARAMETER: &str = "template parameter";
 
+/// The floating-point formats, narrow ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloatKind {
+    E4M3,
+    E5M2,
+    Half,
+    BFloat16,
+    Single,
+    Double,
+    /// `long double`, on the host.
+    Extended,
+}
+
+impl FloatKind {
+    /// The built-in type of that many bytes.
+    pub fn of_size(bytes: u8) -> FloatKind {
+        match bytes {
+            4 => FloatKind::Single,
+            16 => FloatKind::Extended,
+            _ => FloatKind::Double,
+        }
+    }
+
+    pub fn bytes(self) -> i64 {
+        match self {
+            FloatKind::E4M3 | FloatKind::E5M2 => 1,
+            FloatKind::Half | FloatKind::BFloat16 => 2,
+            FloatKind::Single => 4,
+            FloatKind::Double => 8,
+            FloatKind::Extended => 16,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            FloatKind::E4M3 => "__nv_fp8_e4m3",
+            FloatKind::E5M2 => "__nv_fp8_e5m2",
+            FloatKind::Half => "half",
+            FloatKind::BFloat16 => "__nv_bfloat16",
+            FloatKind::Single => "float",
+            FloatKind::Double => "double",
+            FloatKind::Extended => "long double",
+        }
+    }
+}
+
 impl Ty {
     pub const INT: Ty = Ty::Int { size: 4, signed: true };
     pub const UINT: Ty = Ty::Int { size: 4, signed: false };
@@ -91,7 +135,8 @@ impl Ty {
             Ty::Void | Ty::Bool => 1,
             // A template parameter that nothing fixes is tried as a 4-byte element; the assumption is printed.
             Ty::Auto | Ty::Unknown(_) => 4,
-            Ty::Int { size, .. } | Ty::Float { size } => i64::from(*size),
+            Ty::Int { size, .. } => i64::from(*size),
+            Ty::Float(kind) => kind.bytes(),
             Ty::Ptr(_) | Ty::Ref(_) => 8,
             Ty::Array(of, _) => of.align(),
             Ty::Struct(of) => of.align,
@@ -102,7 +147,8 @@ impl Ty {
     pub fn scalar_size(&self) -> Option<i64> {
         match self {
             Ty::Bool => Some(1),
-            Ty::Int { size, .. } | Ty::Float { size } => Some(i64::from(*size)),
+            Ty::Int { size, .. } => Some(i64::from(*size)),
+            Ty::Float(kind) => Some(kind.bytes()),
             Ty::Ptr(_) | Ty::Ref(_) => Some(8),
             Ty::Struct(of) => of.size,
             Ty::Unknown(TEMPLATE_PARAMETER) => Some(4),
@@ -128,10 +174,7 @@ impl Ty {
                 };
                 if *signed { base.into() } else { format!("unsigned {base}") }
             }
-            Ty::Float { size: 2 } => "half".into(),
-            Ty::Float { size: 4 } => "float".into(),
-            Ty::Float { size: 8 } => "double".into(),
-            Ty::Float { size } => format!("float{}", u32::from(*size) * 8),
+            Ty::Float(kind) => kind.name().into(),
             Ty::Ptr(to) => format!("{}*", to.name()),
             Ty::Ref(to) => format!("{}&", to.name()),
             Ty::Array(of, _) => format!("{}[]", of.name()),
@@ -163,22 +206,28 @@ pub fn named_scalar(name: &str) -> Option<Ty> {
         | "ulonglong"
         | "cudaTextureObject_t"
         | "dim_t" => int(8, false),
-        "half" | "__half" | "__nv_bfloat16" | "nv_bfloat16" | "bfloat16" | "__fp16" | "half_t"
-        | "bfloat16_t" | "Half" | "BFloat16" => Some(Ty::Float { size: 2 }),
-        "__nv_fp8_e4m3" | "__nv_fp8_e5m2" | "float8_e4m3fn" => Some(Ty::Float { size: 1 }),
+        "half" | "__half" | "__fp16" | "half_t" | "Half" => Some(Ty::Float(FloatKind::Half)),
+        "__nv_bfloat16" | "nv_bfloat16" | "bfloat16" | "bfloat16_t" | "BFloat16" => {
+            Some(Ty::Float(FloatKind::BFloat16))
+        }
+        "__nv_fp8_e4m3" | "float8_e4m3fn" => Some(Ty::Float(FloatKind::E4M3)),
+        "__nv_fp8_e5m2" => Some(Ty::Float(FloatKind::E5M2)),
         _ => None,
     }
 }
 
 /// CUDA's vector types (CUDA C++ Programming Guide, built-in vector types: sizes and alignments).
 pub fn vector_type(name: &str) -> Option<StructTy> {
-    let pair = |size: u8| (Ty::Float { size }, 2, 2 * i64::from(size));
+    let pair = |kind: FloatKind| (Ty::Float(kind), 2, 2 * kind.bytes());
     let (element, count, align) = match name {
-        "half2" | "__half2" | "__nv_bfloat162" | "nv_bfloat162" => pair(2),
-        "__nv_fp8x2_e4m3" | "__nv_fp8x2_e5m2" => pair(1),
-        "__nv_fp8x4_e4m3" | "__nv_fp8x4_e5m2" => (Ty::Float { size: 1 }, 4, 4),
-        "cuComplex" | "cuFloatComplex" | "cufftComplex" => pair(4),
-        "cuDoubleComplex" | "cufftDoubleComplex" => pair(8),
+        "half2" | "__half2" => pair(FloatKind::Half),
+        "__nv_bfloat162" | "nv_bfloat162" => pair(FloatKind::BFloat16),
+        "__nv_fp8x2_e4m3" => pair(FloatKind::E4M3),
+        "__nv_fp8x2_e5m2" => pair(FloatKind::E5M2),
+        "__nv_fp8x4_e4m3" => (Ty::Float(FloatKind::E4M3), 4, 4),
+        "__nv_fp8x4_e5m2" => (Ty::Float(FloatKind::E5M2), 4, 4),
+        "cuComplex" | "cuFloatComplex" | "cufftComplex" => pair(FloatKind::Single),
+        "cuDoubleComplex" | "cufftDoubleComplex" => pair(FloatKind::Double),
         "dim3" => (Ty::UINT, 3, 4),
         _ => {
             let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -198,8 +247,8 @@ pub fn vector_type(name: &str) -> Option<StructTy> {
                 "uint" => Ty::UINT,
                 "long" | "longlong" => Ty::LONG,
                 "ulong" | "ulonglong" => Ty::SIZE,
-                "float" => Ty::Float { size: 4 },
-                "double" => Ty::Float { size: 8 },
+                "float" => Ty::Float(FloatKind::Single),
+                "double" => Ty::Float(FloatKind::Double),
                 _ => return None,
             };
             let size = element.align();

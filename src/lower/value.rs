@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::types::{StructTy, TemplateEnv, TemplateValue, Ty};
+use super::types::{FloatKind, StructTy, TemplateEnv, TemplateValue, Ty};
 use crate::index::expr::ExprId;
 use crate::ir::ast::{Lambda, Name};
 use crate::ir::facts::MemorySpace;
@@ -14,7 +14,7 @@ use crate::source::Span;
 pub enum Val {
     Int(ExprId, Ty),
     /// A floating-point value: its constant, where known, and an expression that carries what it depends on.
-    Float(Option<f64>, ExprId, u8),
+    Float(Option<f64>, ExprId, FloatKind),
     Ptr(Pointer),
     Obj(Rc<Obj>),
     Array(Rc<ArrayVal>),
