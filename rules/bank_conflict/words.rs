@@ -89,7 +89,7 @@ fn notes(evidence: &Evidence) -> Vec<String> {
         let kernel = &evidence.kernel.name;
         notes.push(format!(
             "holds for `{kernel}` in blocks of {}; {conflicting} of {measured} launches and calls conflict here",
-            evidence.kernel.shape
+            evidence.kernel.shape_of(evidence.access)
         ));
     }
     notes
@@ -203,7 +203,7 @@ fn trail(evidence: &Evidence) -> Vec<TrailStep> {
 fn numbers(evidence: &Evidence) -> Numbers {
     let AccessFact { space, operation, width, lane_stride, confidence, assumptions, .. } = evidence.access;
     Numbers {
-        launch_shape: Some(evidence.kernel.shape.to_string()),
+        launch_shape: Some(evidence.kernel.shape_of(evidence.access).to_string()),
         launch_source: Some(evidence.kernel.shape.source.to_string()),
         space: Some(*space),
         operation: Some(*operation),

@@ -1,7 +1,9 @@
 //! Why the lanes of a warp are apart, what that costs, and what helps.
 
 use cudalint::ir::facts::{AccessFact, LaneWord, Operation};
-use cudalint::lint::place::{Seen, mean};
+use cudalint::lint::place::{Seen, mean, width_of};
+use cudalint::memory::device::SECTOR_BYTES;
+use cudalint::memory::{Lanes, global};
 
 /// Distances are in elements of the access.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +56,7 @@ impl Cause {
             let text = lane_word(access).map(|word| word.text.clone()).unwrap_or_default();
             return Cause::Chunk { stride: step.map(|step| step / width), text };
         }
-        if let Some(cause) = by_axes(access, kernel.shape.block) {
+        if let Some(cause) = by_axes(access, kernel.shape_of(access).block) {
             return cause;
         }
         match step {
@@ -129,12 +131,7 @@ impl Cause {
             Cause::NarrowRows { .. } => {
                 "measured 1.7 times the time of 32-wide blocks at 4 threads a row and 3.5 at 2, on an H200".to_owned()
             }
-            Cause::Interleaved { stride, whole: true } => format!(
-                "the other {} parts of each sector are used by other accesses of the kernel, so that no traffic is lost as long as \
-                 L1 keeps it; stores of parts do cost: measured on an H200 with 3 parts of 4 bytes 1.0 times separate arrays loaded \
-                 or stored, with 8 parts 1.0 loaded and 9.3 stored, with 16 parts 2.0 and 11",
-                stride - 1
-            ),
+            Cause::Interleaved { whole: true, .. } => USED_BY_OTHERS.to_owned(),
             Cause::ColumnMajor { .. }
             | Cause::Apart { .. }
             | Cause::Interleaved { whole: false, .. }
@@ -177,7 +174,7 @@ impl Cause {
                 "let neighbouring threads access neighbouring elements, or stage tiles through shared memory".to_owned()
             }
             Cause::Sparse { .. } => "let neighbouring lanes take part, so that active lanes fill whole sectors".to_owned(),
-            Cause::Scattered => "arrange the data in the order in which lanes read it, or stage it through shared memory".to_owned(),
+            Cause::Scattered => "arrange the data in the order of the lanes, or stage them through shared memory".to_owned(),
         }
     }
 }
@@ -188,6 +185,39 @@ fn has_holes(access: &AccessFact) -> bool {
     let run = lanes >> lanes.trailing_zeros().min(31);
     // Neighbours without a gap: all ones up to the highest.
     run & run.wrapping_add(1) != 0
+}
+
+/// What it costs where other accesses use what this one leaves of a sector.
+pub const USED_BY_OTHERS: &str = "the rest of each sector is used by other accesses of the kernel, so that no traffic is lost as long \
+     as L1 keeps it; stores of parts do cost: measured on an H200 with 3 parts of 4 bytes 1.0 times separate arrays loaded or stored, \
+     with 8 parts 1.0 loaded and 9.3 stored, with 16 parts 2.0 and 11";
+
+/// Do other accesses of the kernel, of the same kind and by the same lanes, use all that this one leaves of its sectors?
+pub fn is_rest_used(seen: Seen<'_>) -> bool {
+    let sample = |access: &'_ AccessFact| access.request.as_ref()?.samples.first().cloned();
+    let Some(own) = sample(seen.access) else { return false };
+    // Accesses elsewhere do not join in: what they touch is no part of these sectors.
+    let near = |other: &&AccessFact| {
+        other.base == seen.access.base
+            && other.operation == seen.access.operation
+            && other.flow.loops == seen.access.flow.loops
+    };
+    let others: Vec<(Lanes, u32)> = seen
+        .kernel
+        .accesses
+        .iter()
+        .filter(near)
+        .filter_map(|other| Some((sample(other)?, width_of(other))))
+        .filter(|(lanes, _)| lanes.active == own.active)
+        .collect();
+    let requests: Vec<(&Lanes, u32)> = others.iter().map(|(lanes, width)| (lanes, *width)).collect();
+    let mine = global::union(&[(&own, width_of(seen.access))]);
+    let fitting: Vec<(&Lanes, u32)> = requests
+        .into_iter()
+        .filter(|request| global::union(&[*request, (&own, width_of(seen.access))]).sectors == mine.sectors)
+        .collect();
+    let all = global::union(&fitting);
+    all.sectors == mine.sectors && all.used_bytes == SECTOR_BYTES * all.sectors
 }
 
 /// The term of the axis that varies fastest over lanes.

@@ -88,13 +88,14 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         Operation::Store => format!("{percent} % of what it touches is written"),
         Operation::Atomic => format!("{percent} % of what it touches is updated"),
     };
-    let wasted =
-        if cause.uses_all() { "the kernel uses the rest by other accesses".to_owned() } else { wasted };
+    let is_rest_used = cause.uses_all() || cause::is_rest_used(*worst);
+    let wasted = if is_rest_used { "the kernel uses the rest by other accesses".to_owned() } else { wasted };
     let message = format!(
         "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
         place::verb(place.operation)
     );
-    let mut notes = vec![cause.cost(place.operation, request.units / request.ideal.max(1e-9))];
+    let cost = cause.cost(place.operation, request.units / request.ideal.max(1e-9));
+    let mut notes = vec![if is_rest_used { cause::USED_BY_OTHERS.to_owned() } else { cost }];
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
     Finding {
         rule: &INFO,

@@ -41,6 +41,8 @@ pub struct Tally {
     /// A condition on an unknown was taken to hold.
     pub assumed_guard: bool,
     pub block: [i64; 3],
+    /// Requests at an address that is no multiple of their width: the hardware refuses these.
+    pub misaligned: u64,
     /// The most warps of one block that make requests.
     pub warps: u32,
 }
@@ -74,6 +76,8 @@ pub struct Plan<'a> {
     pub in_bounds: bool,
     /// Addresses are rounded down to a multiple of it: the access is a part of a wider one.
     pub align: i64,
+    /// What an address has to be a multiple of.
+    pub natural: i64,
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
 }
 
@@ -439,6 +443,9 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let align = self.plan.align.max(1);
         let address = address.value.map(|address| address.wrapping_sub(address.rem_euclid(align)));
         let lanes = Lanes { active, address };
+        let natural = self.plan.natural;
+        let is_off = |(_, address): (u32, i64)| address.rem_euclid(natural) != 0;
+        self.tally.misaligned += u64::from(natural > 1 && lanes.iter().any(is_off));
         let cost = (self.plan.cost)(&lanes);
         // Whatever lanes take a branch, what costs one unit for all of them costs one for some of them.
         self.tally.lane_data_guard |= by_data;

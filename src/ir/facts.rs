@@ -143,6 +143,14 @@ pub struct KernelFact {
     pub gaps: Vec<String>,
 }
 
+impl KernelFact {
+    /// The block that an access's numbers are for.
+    pub fn shape_of(&self, access: &AccessFact) -> &LaunchShape {
+        let place = access.request.as_ref().map_or(0, |request| request.shape);
+        place.checked_sub(1).and_then(|place| self.tried.get(place)).unwrap_or(&self.shape)
+    }
+}
+
 /// A parameter of a kernel.
 #[derive(Clone, Debug)]
 pub struct ParamFact {
@@ -257,6 +265,8 @@ pub struct RequestFact {
     pub ideal: f64,
     pub active_lanes: f64,
     pub requests: u64,
+    /// Which of the kernel's shapes the numbers are for: 0 is [`KernelFact::shape`], then those tried.
+    pub shape: usize,
     /// The most warps of one block that take part.
     pub warps: u32,
     /// Further requests that a warp issues with all its lanes switched off by a short branch.

@@ -11,7 +11,6 @@ use crate::ir::facts::{
     AccessFact, AccessPath, Bound, Bytes, Confidence, FlowFact, LaneWord, LaunchShape, MemorySpace,
     Operation, RequestFact, ShapeSource,
 };
-use crate::lower::builtin::PITCH;
 use crate::lower::exec::{AccessKind, RawAccess};
 use crate::memory::{Cost, Lanes, SharedOp, constant, global, local, shared};
 
@@ -39,6 +38,7 @@ fn tallies(
         predicated: &raw.predicated,
         in_bounds: raw.space == MemorySpace::Global,
         align: raw.merged.unwrap_or(1),
+        natural: raw.merged.unwrap_or(raw.width).clamp(1, 16),
         cost: &cost,
     };
     let sets = if values_matter(arena, raw, kernel) { sizes.tried.len() } else { 1 };
@@ -136,14 +136,14 @@ fn shared_op(operation: Operation, kind: AccessKind) -> SharedOp {
 }
 
 /// The tally of one launch shape and one set of values for what is not known, both by number.
-struct Case {
-    shape: usize,
-    tried: usize,
-    tally: Tally,
+pub(super) struct Case {
+    pub shape: usize,
+    pub tried: usize,
+    pub tally: Tally,
 }
 
 impl Case {
-    fn units(&self) -> f64 {
+    pub fn units(&self) -> f64 {
         self.tally.units_per_request()
     }
 
@@ -151,21 +151,21 @@ impl Case {
         self.units() - self.tally.ideal_per_request()
     }
 
-    fn is_like(&self, other: &Case) -> bool {
+    pub fn is_like(&self, other: &Case) -> bool {
         (self.units() - other.units()).abs() < 0.005
     }
 }
 
 /// An access under every shape and every set of values.
-struct Measured<'m> {
-    arena: &'m Arena,
-    raw: &'m RawAccess,
-    kernel: &'m Executed,
-    sizes: &'m Sizes,
-    shapes: &'m [LaunchShape],
-    cases: &'m [Case],
+pub(super) struct Measured<'m> {
+    pub arena: &'m Arena,
+    pub raw: &'m RawAccess,
+    pub kernel: &'m Executed,
+    pub sizes: &'m Sizes,
+    pub shapes: &'m [LaunchShape],
+    pub cases: &'m [Case],
     /// The most favourable to the code under analysis: it decides.
-    best: &'m Case,
+    pub best: &'m Case,
 }
 
 /// What the access costs in each of `shapes`, or why that is not known.
@@ -208,6 +208,10 @@ pub fn measure_access(
         }
     }
     let arena = eval.arena;
+    // Values under which the hardware would refuse the access are not those of the program.
+    if cases.iter().any(|case| case.tally.misaligned == 0) {
+        cases.retain(|case| case.tally.misaligned == 0);
+    }
     let best = cases.iter().min_by(|a, b| a.excess().total_cmp(&b.excess()).then(a.tried.cmp(&b.tried)));
     let Some(best) = best.filter(|_| irregular < requests.max(1)) else {
         fact.irregular = irregular > 0;
@@ -232,6 +236,7 @@ impl Measured<'_> {
             ideal: tally.ideal_per_request(),
             active_lanes: tally.active as f64 / tally.requests as f64,
             requests: tally.requests,
+            shape: self.best.shape,
             warps: tally.warps,
             off: tally.off,
             worst: tally.worst,
@@ -251,12 +256,12 @@ impl Measured<'_> {
         self.cases.iter().filter(|case| case.shape == self.best.shape)
     }
 
-    fn of_values(&self) -> impl Iterator<Item = &Case> {
+    pub fn of_values(&self) -> impl Iterator<Item = &Case> {
         self.cases.iter().filter(|case| case.tried == self.best.tried)
     }
 
     /// Do all sets of values that were tried come to the same?
-    fn values_agree(&self) -> bool {
+    pub fn values_agree(&self) -> bool {
         self.of_shape().all(|case| case.is_like(self.best))
     }
 
@@ -288,12 +293,12 @@ impl Measured<'_> {
         None
     }
 
-    fn tried(&self) -> Option<&Tried> {
+    pub fn tried(&self) -> Option<&Tried> {
         self.sizes.tried.get(self.best.tried)
     }
 
     /// The sizes in the address that nothing binds and that take a plausible value, by name.
-    fn open_sizes(&self) -> Vec<String> {
+    pub fn open_sizes(&self) -> Vec<String> {
         let guessed = |index: &u32| self.tried().is_some_and(|tried| tried.guessed.contains_key(index));
         affine::unknowns(self.arena, &[self.raw.offset])
             .into_iter()
@@ -302,110 +307,6 @@ impl Measured<'_> {
             .filter(|unknown| unknown.preferred.is_none() && !unknown.is_bool)
             .map(|unknown| format!("`{}`", unknown.name))
             .collect()
-    }
-
-    /// What the number rests on.
-    fn assumptions(&self) -> Vec<String> {
-        let (arena, raw, tally) = (self.arena, self.raw, &self.best.tally);
-        let mut out = Vec::new();
-        let mut assume = |is_assumed: bool, text: &str| out.extend(is_assumed.then(|| text.to_owned()));
-        assume(raw.element == "?", "an element whose type is not seen is 4 bytes wide");
-        assume(tally.lane_data_decides, "a branch on data is taken by all lanes");
-        assume(tally.shared_data_guard, "tests against values in memory hold for all lanes");
-        assume(tally.assumed_guard, "conditions on unknown sizes hold");
-        assume(
-            affine::own_deps(arena, raw.offset) & DATA != 0,
-            "values loaded once per warp are aligned to 32 elements",
-        );
-        out.extend(self.preference());
-        out.extend(self.values());
-        out.extend(self.block());
-        out
-    }
-
-    /// The command line that a program is run with, the pitch of an allocation.
-    fn preference(&self) -> Option<String> {
-        let mut roots = vec![self.raw.offset, self.raw.guard];
-        for id in &self.raw.loops {
-            if let Some(of) = self.arena.loops.get(id.0 as usize) {
-                roots.push(of.cond);
-                roots.extend(of.vars.iter().map(|var| var.init));
-            }
-        }
-        roots.extend(self.kernel.block.iter().chain(self.kernel.grid.iter()).flatten());
-        let mut preferred = affine::unknowns(self.arena, &roots)
-            .into_iter()
-            .filter_map(|index| self.arena.unknowns.get(index as usize))
-            .filter(|unknown| unknown.preferred.is_some())
-            .peekable();
-        preferred.peek()?;
-        // The only values that are preferred are those of the command line and the pitch of an allocation.
-        Some(if preferred.all(|unknown| unknown.name == PITCH) {
-            "rows of a pitched allocation start at multiples of 512 bytes".to_owned()
-        } else {
-            "the program runs without arguments".to_owned()
-        })
-    }
-
-    /// What sizes that are not known were taken to be.
-    fn values(&self) -> Vec<String> {
-        let (arena, raw) = (self.arena, self.raw);
-        let Some(tried) = self.tried() else { return Vec::new() };
-        let mut out = Vec::new();
-        for index in affine::unknowns(arena, &[raw.offset, raw.guard]) {
-            if let (Some(value), Some(unknown)) =
-                (tried.guessed.get(&index), arena.unknowns.get(index as usize))
-            {
-                out.push(format!("`{}` is {value}", unknown.name));
-            }
-        }
-        let agree = self.values_agree();
-        if agree && affine::is_shaped(arena, raw.offset) {
-            return out;
-        }
-        let names = self.open_sizes();
-        if names.is_empty() {
-            if !agree {
-                out.push("sizes that are not known are favourable".to_owned());
-            }
-            return out;
-        }
-        let list = match names.get(NAMES_LISTED..) {
-            Some([_, _, ..]) => {
-                let listed = names.get(..NAMES_LISTED).unwrap_or_default().join(", ");
-                format!("{listed} and {} others", names.len() - NAMES_LISTED)
-            }
-            _ => names.join(", "),
-        };
-        let is = if names.len() == 1 { "is" } else { "are" };
-        out.push(match (agree, tried.valuation) {
-            (true, _) => format!("{list} {is} large"),
-            (false, 0) => format!("{list} {is} a multiple of 32"),
-            (false, 1) => format!("{list} {is} odd"),
-            (false, _) => format!("{list} {is} a multiple of 8, not of 32"),
-        });
-        out
-    }
-
-    /// The block, where no launch gives one.
-    fn block(&self) -> Option<String> {
-        let shape = self.shapes.get(self.best.shape)?;
-        if shape.source != ShapeSource::Hypothesis || self.arena.deps(self.raw.offset) & TID == 0 {
-            return None;
-        }
-        let names: Vec<String> = self.shapes.iter().map(LaunchShape::to_string).collect();
-        let text = if names.len() == 1 {
-            format!("a block of {shape} threads")
-        } else if self.of_values().all(|case| case.is_like(self.best)) {
-            format!("the same for blocks of {}", names.join(", "))
-        } else {
-            format!("a block of {shape} threads, the best of {}", names.join(", "))
-        };
-        let why = match self.kernel.launch_span {
-            Some(_) => "the launch leaves the block open",
-            None => "no launch is seen",
-        };
-        Some(format!("{why}: {text}"))
     }
 
     fn confidence(&self, nothing_assumed: bool) -> Confidence {
@@ -515,9 +416,6 @@ fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> 
         (only == factor).then(|| Bytes(coefficient.wrapping_mul(*constant)))
     })
 }
-
-/// An assumption about more sizes than this and one names the first.
-const NAMES_LISTED: usize = 4;
 
 fn reason(irregular: u64, undefined: u64) -> String {
     if irregular > 0 {

@@ -32,6 +32,8 @@ pub(super) struct Executed {
     pub host_loops: Vec<LoopId>,
     /// Shapes that are not expressions.
     pub fixed: Vec<LaunchShape>,
+    /// What the launch bounds allow.
+    pub most_threads: Option<u32>,
     pub launch_span: Option<crate::source::Span>,
     /// The buffer behind each pointer argument.
     pub buffers: Vec<Option<u32>>,
@@ -145,6 +147,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         } else {
             Vec::new()
         };
+        let most_threads = self.most_threads(&def);
         let exec = &mut self.exec;
         exec.statements(def.body.as_deref().unwrap_or(&[]));
         let mut gaps = Vec::new();
@@ -160,6 +163,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             grid: launch.and_then(|launch| launch.grid),
             host_loops: launch.map(|launch| launch.loops.clone()).unwrap_or_default(),
             fixed,
+            most_threads,
             launch_span: launch.map(|launch| launch.span),
             buffers,
             values,
@@ -168,6 +172,14 @@ impl<'p, 'd> Runner<'p, 'd> {
             accesses,
             gaps,
         });
+    }
+
+    /// The threads of a block that `__launch_bounds__` allow.
+    fn most_threads(&mut self, def: &FunctionDef) -> Option<u32> {
+        let bound = def.launch_bounds.first()?;
+        let value = self.exec.quietly(|exec| exec.value(bound));
+        let atom = self.exec.atom(&value);
+        u32::try_from(self.exec.arena.as_const(atom)?).ok()
     }
 
     /// An annotation, the configuration, or launch bounds; empty: hypotheses.
@@ -179,12 +191,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         if let Some(shape) = self.declared.find(def.name.as_str()) {
             return vec![shape];
         }
-        let most = def.launch_bounds.first().and_then(|bound| {
-            let value = self.exec.quietly(|exec| exec.value(bound));
-            let atom = self.exec.atom(&value);
-            self.exec.arena.as_const(atom)
-        });
-        let most = most.and_then(|most| u32::try_from(most).ok());
+        let most = self.most_threads(def);
         let source = if most.is_some() { ShapeSource::LaunchBounds } else { ShapeSource::Hypothesis };
         let [uses_y, uses_z] = axes_used(self.exec.sources, def);
         hypotheses(uses_y, uses_z, most)
@@ -208,6 +215,9 @@ pub fn is_picked(place: usize, all: usize) -> bool {
     // The places that `most` steps of the way from 0 to `all - 1` come to.
     all <= most || (0..most).any(|step| step * (all - 1) / (most - 1) == place)
 }
+
+/// Launch bounds up to this tell the block; larger ones are what any block fits.
+const USUAL_BLOCK: u32 = 256;
 
 /// Do `threadIdx.y` and `.z` occur in the definition?
 fn axes_used(sources: &Sources, def: &FunctionDef) -> [bool; 2] {
@@ -477,8 +487,10 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
     }
     let [uses_y, uses_z] = axes_used(sources, &kernel.kernel.item);
     let blocks = match known_extents(eval, kernel) {
-        [None, None, _] => hypotheses(uses_y, uses_z, None),
-        known => completed(known),
+        [None, None, _] => {
+            hypotheses(uses_y, uses_z, kernel.most_threads.filter(|most| *most <= USUAL_BLOCK))
+        }
+        known => completed(known, kernel.most_threads),
     };
     blocks
         .into_iter()

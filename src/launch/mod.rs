@@ -5,6 +5,7 @@
 //! that nothing launches is analysed with its launch bounds, an annotation, the configuration, or hypotheses that fit it.
 
 mod access;
+mod assumptions;
 mod fields;
 pub mod kernel;
 mod merge;

@@ -86,13 +86,14 @@ pub fn hypotheses(uses_y: bool, uses_z: bool, most: Option<u32>) -> Vec<[u32; 3]
     }
 }
 
-/// Blocks that have the extents a launch gives, and 256, 64 or 512 threads as far as those allow. At least one is known.
-pub fn completed(known: [Option<u32>; 3]) -> Vec<[u32; 3]> {
+/// Blocks that have the extents a launch gives, and 256, 64 or 512 threads as far as those and the kernel's launch bounds,
+/// `most`, allow. At least one extent is known.
+pub fn completed(known: [Option<u32>; 3], most: Option<u32>) -> Vec<[u32; 3]> {
     let taken: u32 = known.iter().flatten().product::<u32>().clamp(1, 1024);
     let mut blocks: Vec<[u32; 3]> = Vec::new();
     for threads in [256, 64, 512] {
         // The first open axis takes the threads that are left.
-        let mut left = (threads / taken).max(1);
+        let mut left = (threads.min(most.unwrap_or(threads)) / taken).max(1);
         let block = known.map(|extent| extent.unwrap_or_else(|| std::mem::replace(&mut left, 1)));
         if !blocks.contains(&block) {
             blocks.push(block);

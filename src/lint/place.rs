@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::ir::facts::{
-    AccessFact, Bound, KernelFact, MemorySpace, Operation, RequestFact, TrailStep,
+    AccessFact, Bound, KernelFact, MemorySpace, Operation, RequestFact, ShapeSource, TrailStep,
 };
 use super::super::memory::device::SECTOR_BYTES;
 use super::super::memory::{Lanes, global};
@@ -40,7 +40,7 @@ pub fn places<'a>(cx: &Context<'a>, space: MemorySpace) -> Vec<Place<'a>> {
 /// nothing then, however its lanes lie.
 pub fn is_once_a_block(seen: &Seen<'_>) -> bool {
     let Seen { kernel, access } = seen;
-    let [x, y, z] = kernel.shape.block;
+    let [x, y, z] = kernel.shape_of(access).block;
     let one = access.request.as_ref().is_some_and(|request| request.warps == 1);
     one && access.flow.loops.is_empty()
         && x * y * z > 32
@@ -113,7 +113,7 @@ pub fn sector_numbers(seen: Seen<'_>) -> Numbers {
     let Seen { kernel, access } = seen;
     let request = access.request.as_ref();
     Numbers {
-        launch_shape: Some(kernel.shape.to_string()),
+        launch_shape: Some(kernel.shape_of(access).to_string()),
         launch_source: Some(kernel.shape.source.to_string()),
         space: Some(access.space),
         operation: Some(access.operation),
@@ -133,7 +133,10 @@ pub fn trail(seen: Seen<'_>) -> Vec<TrailStep> {
     let Seen { kernel, access } = seen;
     let mut steps = Vec::new();
     if let Some(span) = kernel.shape.span {
-        let text = format!("`{}` is launched here with blocks of {}", kernel.name, kernel.shape);
+        let text = match kernel.shape.source {
+            ShapeSource::Hypothesis => format!("`{}` is launched here", kernel.name),
+            _ => format!("`{}` is launched here with blocks of {}", kernel.name, kernel.shape),
+        };
         steps.push(TrailStep { span, text });
     }
     for &span in &access.calls {
