@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::kernel::{Runner, is_picked, standalone};
 use super::shape::Declared;
 use crate::index::limits;
-use crate::ir::ast::{ExprKind, FunctionDef, Instantiation, Name};
+use crate::ir::ast::{ExprKind, FunctionDef, Instantiation, Name, StmtKind};
 use crate::ir::facts::KernelFact;
 use crate::ir::walk;
 use crate::lower::exec::{Exec, Mode};
@@ -119,6 +119,12 @@ fn host_functions(project: &Project) -> Vec<HostFunction> {
                     calls.insert(path.name);
                 }
                 _ => {}
+            });
+            walk::statements(entry.item.body.as_deref().unwrap_or(&[]), &mut |stmt| {
+                if let StmtKind::Macro { name, .. } = &stmt.kind {
+                    launches.extend(macros.contains(name).then_some(stmt.span));
+                    calls.insert(*name);
+                }
             });
             // A macro calls what its text names.
             let named: Vec<Name> = calls.iter().flat_map(|call| project.words_of_macro(*call)).collect();

@@ -769,7 +769,55 @@ impl<'p> Exec<'p> {
         id
     }
 
+    /// The cases of a switch, those that macros stand for (`DISPATCH_CASE(8)`) among them.
+    fn expand_cases(&mut self, cases: &[ast::Case]) -> Vec<ast::Case> {
+        let mut out = Vec::new();
+        for case in cases {
+            let mut open = ast::Case { value: case.value.clone(), body: Vec::new() };
+            for stmt in &case.body {
+                match self.cases_of_macro(stmt) {
+                    Some(mut inner) => {
+                        let last = inner.pop();
+                        out.push(open);
+                        out.append(&mut inner);
+                        open = last.unwrap_or(ast::Case { value: None, body: Vec::new() });
+                    }
+                    None => open.body.push(stmt.clone()),
+                }
+            }
+            out.push(open);
+        }
+        // What stands for nothing but macros that were cases.
+        out.retain(|case| case.value.is_some() || !case.body.is_empty());
+        out
+    }
+
+    /// `case 8: { … }` from a macro that is a statement of its own.
+    fn cases_of_macro(&mut self, stmt: &Stmt) -> Option<Vec<ast::Case>> {
+        let StmtKind::Macro { name, args } = &stmt.kind else { return None };
+        let text = self.expand_macro(*name, args.as_deref(), stmt.span)?;
+        let text = text.trim_start();
+        if !text.starts_with("case") && !text.starts_with("default") {
+            return None;
+        }
+        let whole = crate::syntax::parse_stmts(&format!("switch (0) {{ {text} }}"), stmt.span)?;
+        match whole.into_iter().next().map(|stmt| stmt.kind) {
+            Some(StmtKind::Switch { cases, .. }) if !cases.is_empty() => Some(cases),
+            _ => None,
+        }
+    }
+
     fn switch(&mut self, cond: &Expr, cases: &[ast::Case]) {
+        let has_macro =
+            |case: &ast::Case| case.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Macro { .. }));
+        if cases.iter().any(has_macro) {
+            let cases = self.expand_cases(cases);
+            return self.switch_over(cond, &cases);
+        }
+        self.switch_over(cond, cases);
+    }
+
+    fn switch_over(&mut self, cond: &Expr, cases: &[ast::Case]) {
         let value = self.value(cond);
         let subject = self.atom(&value);
         let mut none = self.arena.constant(1);

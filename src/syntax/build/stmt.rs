@@ -463,8 +463,13 @@ impl<'a> Builder<'a> {
                 _ => {
                     let mut more = Vec::new();
                     self.statements(item, None, &mut more);
-                    if let Some(case) = cases.last_mut() {
-                        case.body.append(&mut more);
+                    // Before the first label only macros that stand for cases are of use.
+                    match cases.last_mut() {
+                        Some(case) => case.body.append(&mut more),
+                        None if more.iter().any(|stmt| matches!(stmt.kind, StmtKind::Macro { .. })) => {
+                            cases.push(Case { value: None, body: more });
+                        }
+                        None => {}
                     }
                 }
             }
