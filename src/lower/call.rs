@@ -13,7 +13,7 @@ use super::types::{TemplateEnv, TemplateValue, Ty};
 use super::value::{Closure, Obj, Place, Scope, SlotId, Val};
 use crate::index::expr::ExprId;
 use crate::index::limits;
-use crate::ir::ast::{self, Expr, ExprKind, FunctionDef, Name, Path, TemplateArg, Type, VarDecl};
+use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, FunctionDef, Name, Path, TemplateArg, Type, VarDecl};
 use crate::source::{FileId, Span};
 
 /// One function being executed.
@@ -191,7 +191,21 @@ impl Exec<'_> {
                 return self.inline_method(&method, &of, this, values, at);
             }
         }
-        self.unknown_call(args, at)
+        let result = self.unknown_call(args, at);
+        if self.mode == Mode::Host && is_check(name) {
+            self.hold(args.first());
+        }
+        result
+    }
+
+    /// What a check of the host lets through holds from here on: `TORCH_CHECK(n % 8 == 0, …)`.
+    fn hold(&mut self, checked: Option<&Expr>) {
+        let Some(checked) = checked.filter(|expr| is_comparison(expr)) else { return };
+        let holds = self.quietly(|exec| exec.condition(checked));
+        // What can be worked out is left to the program.
+        if self.arena.as_const(holds).is_none() {
+            self.alive = self.arena.and(self.alive, holds);
+        }
     }
 
     /// A function that is not seen: it may change what it is given a pointer or reference to.
@@ -488,5 +502,25 @@ impl Exec<'_> {
                 self.forget(&place.clone(), &[], at);
             }
         }
+    }
+}
+
+/// `assert`, `TORCH_CHECK`, `CHECK`, `TVM_FFI_ICHECK`, `NVTE_ENFORCE`: what stops the host unless its argument holds.
+fn is_check(name: Name) -> bool {
+    let name = name.as_str();
+    let is_one =
+        |word: &str| matches!(word, "CHECK" | "ICHECK" | "ASSERT" | "REQUIRE" | "ENFORCE" | "assert");
+    name.split('_').any(is_one)
+}
+
+/// A comparison, or several: no status code of a call.
+fn is_comparison(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) => is_comparison(a) && is_comparison(b),
+        ExprKind::Binary(op, ..) => matches!(
+            op,
+            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
+        ),
+        _ => false,
     }
 }
