@@ -18,6 +18,7 @@ use crate::ir::facts::{
     ShapeSource,
 };
 use crate::lower::exec::{Dims, Exec, Launch, Mode, RawAccess};
+use crate::lower::overload::is_pack;
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
 use crate::lower::value::{Base, Pointer, Val};
@@ -260,6 +261,14 @@ fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> Strin
 fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
     let mut args = args.into_iter();
     for (place, param) in def.params.iter().enumerate() {
+        if is_pack(param) {
+            // Each keeps what the launch passes: there is no name to give it.
+            let rest: Vec<Val> = args.by_ref().collect();
+            if let Some(frame) = exec.frames.last_mut() {
+                frame.packs.insert(param.name, rest);
+            }
+            continue;
+        }
         let ty = exec.ty(&param.ty);
         let ty = match ty {
             Ty::Array(of, _) => Ty::Ptr(of),

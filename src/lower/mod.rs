@@ -16,7 +16,7 @@ pub mod loops;
 pub mod macros;
 mod method;
 mod naming;
-mod overload;
+pub mod overload;
 pub mod place;
 pub mod project;
 pub mod pytorch;

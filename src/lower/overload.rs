@@ -239,7 +239,7 @@ fn takes(def: &FunctionDef, count: usize) -> bool {
 /// Could a parameter written `pattern` take a value of type `ty`? By name, for overloaded operators.
 
 /// `Args... args`
-pub(super) fn is_pack(param: &VarDecl) -> bool {
+pub fn is_pack(param: &VarDecl) -> bool {
     matches!(param.ty, Type::Unknown("parameter pack"))
 }
 
