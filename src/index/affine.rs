@@ -150,6 +150,11 @@ pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
     found.into_iter().collect()
 }
 
+/// A number that tells the threads of one block apart, or of one warp: tests of it do not ask where an array ends.
+pub fn is_of_block(arena: &Arena, id: ExprId) -> bool {
+    is_lane(arena, id) || arena.deps(id) & !super::expr::DIM == TID
+}
+
 /// `threadIdx.x % 32`, in any of its spellings: a remainder, or bits, of less than a warp.
 pub fn is_lane(arena: &Arena, id: ExprId) -> bool {
     let Node::Binary { op, a, b, .. } = arena.node(id) else { return false };

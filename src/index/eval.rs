@@ -21,7 +21,7 @@ pub const WARP: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Lanes32 {
     pub value: [i64; WARP],
-    /// A hash of the data in memory that the lane's value depends on.
+    /// A hash of the data in memory that the lane's value depends on; [`NO_DATA`] where it depends on none.
     pub data: Option<Box<[u32; WARP]>>,
     /// Some lane's value has no meaning: division by zero, a loop variable outside its loop.
     pub undefined: bool,
@@ -41,11 +41,22 @@ impl Lanes32 {
             .any(|lane| *seen.get_or_insert(data[lane]) != data[lane])
     }
 
+    /// The lanes where the value is 0 whatever the data are.
+    pub fn surely_off(&self) -> u32 {
+        let off = |lane: usize| {
+            self.value[lane] == 0 && self.data.as_ref().is_none_or(|data| data[lane] == NO_DATA)
+        };
+        (0..WARP).fold(0, |mask, lane| mask | u32::from(off(lane)) << lane)
+    }
+
     /// The lanes where the value is not 0.
     pub fn mask(&self) -> u32 {
         (0..WARP).fold(0, |mask, lane| mask | u32::from(self.value[lane] != 0) << lane)
     }
 }
+
+/// The hash of no data.
+pub const NO_DATA: u32 = 0;
 
 /// How many different sets of plausible values unknowns are given.
 pub const VALUATIONS: usize = 3;
@@ -435,6 +446,18 @@ impl<'a> Evaluator<'a> {
         }
         absorb(&mut out, &a);
         absorb(&mut out, &b);
+        if let (Op::And | Op::Or, Some(data)) = (op, &mut out.data) {
+            // What one side decides alone does not depend on the data of the other.
+            let decides = |side: &Lanes32, lane: usize| {
+                side.data.as_ref().is_none_or(|data| data[lane] == NO_DATA)
+                    && (side.value[lane] == 0) == (op == Op::And)
+            };
+            for (lane, hash) in data.iter_mut().enumerate() {
+                if !out.undefined && (decides(&a, lane) || decides(&b, lane)) {
+                    *hash = NO_DATA;
+                }
+            }
+        }
         out
     }
 

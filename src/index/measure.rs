@@ -226,10 +226,10 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let mut mask = u32::MAX;
         for part in self.eval.arena.conjuncts(cond) {
             let value = self.eval.eval(part);
-            if value.data.is_some() || value.undefined {
+            if value.undefined {
                 continue;
             }
-            mask &= value.mask();
+            mask &= if value.data.is_some() { !value.surely_off() } else { value.mask() };
         }
         let unknown = self.eval.arena.deps(cond) & UNKNOWN != 0;
         if first && mask & live == 0 && unknown {
@@ -382,6 +382,12 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             let Some(&conjunct) = self.conjuncts.get(place) else { break };
             let deps = self.eval.arena.deps(conjunct);
             let value = self.eval.eval(conjunct);
+            if value.data.is_some() && !value.undefined {
+                active &= !value.surely_off();
+                if !self.plan.predicated.contains(&conjunct) {
+                    issued &= !value.surely_off();
+                }
+            }
             if value.data.is_some() {
                 if value.data_varies(active) {
                     by_data = true;
@@ -486,7 +492,7 @@ pub fn is_bounds_test(arena: &Arena, conjunct: ExprId) -> bool {
     let deps = arena.deps(conjunct);
     let Node::Binary { op: Op::Lt | Op::Le, a, .. } = arena.node(conjunct) else { return false };
     let by_thread = deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0;
-    by_thread && !super::affine::is_lane(arena, *a)
+    by_thread && !super::affine::is_of_block(arena, *a)
 }
 
 /// The first block, and blocks in the middle of each face of the grid and in its corners: boundary conditions are theirs.

@@ -212,6 +212,11 @@ pub fn measure_access(
     if cases.iter().any(|case| case.tally.misaligned == 0) {
         cases.retain(|case| case.tally.misaligned == 0);
     }
+    // A small size matters only where all lanes would cost more than they have to.
+    let plain = |case: &Case| sizes.tried.get(case.tried).is_some_and(|tried| tried.guessed.is_empty());
+    if cases.iter().any(|case| plain(case) && case.excess() < 0.005) {
+        cases.retain(plain);
+    }
     let best = cases.iter().min_by(|a, b| a.excess().total_cmp(&b.excess()).then(a.tried.cmp(&b.tried)));
     let Some(best) = best.filter(|_| irregular < requests.max(1)) else {
         fact.irregular = irregular > 0;

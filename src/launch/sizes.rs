@@ -74,7 +74,7 @@ impl Sizes {
         sizes
     }
 
-    /// `if (lane < k)` in the kernel, with a lane of the warp: `k` may be small, too. It is tried as [`FEW_LANES`].
+    /// `if (lane < k)` in the kernel, with a lane of the warp or a thread of the block: `k` may be small, too. It is tried as [`FEW_LANES`].
     pub fn allow_few_lanes(&mut self, eval: &mut Evaluator, guards: impl Iterator<Item = ExprId>) {
         let arena = eval.arena;
         let mut few: Vec<u32> = Vec::new();
@@ -84,7 +84,7 @@ impl Sizes {
             let Node::Symbol(Symbol::Unknown(index)) = arena.node(*b) else { continue };
             let is_free = !self.bound.contains_key(index)
                 && arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_none());
-            if is_free && seen.insert(conjunct) && affine::is_lane(arena, *a) && !few.contains(index) {
+            if is_free && seen.insert(conjunct) && affine::is_of_block(arena, *a) && !few.contains(index) {
                 few.push(*index);
             }
         }

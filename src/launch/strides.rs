@@ -2,7 +2,8 @@
 
 use super::kernel::{Executed, is_read};
 use crate::index::affine;
-use crate::index::expr::{Arena, DIM, ExprId, Node, Op, Symbol, TID, UNKNOWN};
+use crate::index::expr::{Arena, DATA, DIM, ExprId, Node, Op, Symbol, TID, UNKNOWN};
+use crate::ir::facts::MemorySpace;
 use crate::lower::exec::{AccessKind, RawAccess};
 
 /// Accesses that have no number whatever the lanes do.
@@ -27,6 +28,9 @@ pub fn not_measured(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Option
             "the lanes' index is shifted by a number that is not known, as a division by multiplying is"
                 .to_owned(),
         );
+    }
+    if raw.space == MemorySpace::Shared && has_open_step(arena, raw) {
+        return Some("the distance between lanes in shared memory is a size that is not known".to_owned());
     }
     if is_open_layout(arena, raw, raw.offset) {
         return Some(
@@ -59,6 +63,21 @@ fn has_open_shift(arena: &Arena, raw: &RawAccess) -> bool {
         stack.extend(arena.children(id));
     }
     false
+}
+
+/// `s[threadIdx.x * n]`: shared memory is small, and so is what a size that nobody gives can be there.
+fn has_open_step(arena: &Arena, raw: &RawAccess) -> bool {
+    let (_, terms) = arena.terms(raw.offset);
+    let is_open = |id: &ExprId| {
+        matches!(arena.node(*id), Node::Symbol(Symbol::Unknown(index))
+            if arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_none()))
+    };
+    let is_column =
+        |id: &ExprId| matches!(arena.node(*id), Node::Symbol(Symbol::ThreadIdx(axis)) if axis.index() == 0);
+    terms.iter().any(|(_, id)| match arena.node(*id) {
+        Node::Product(factors) => factors.iter().any(is_open) && factors.iter().any(is_column),
+        _ => false,
+    })
 }
 
 /// The template argument, not given anywhere, that the distance between lanes is a multiple of.
@@ -193,8 +212,9 @@ fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
     steps.filter(|&step| has_other_dimension(step) && !is_size(arena, step, raw, kernel)).collect()
 }
 
+/// Does it change with the thread, the block or a loop?
 fn varies(arena: &Arena, id: ExprId) -> bool {
-    arena.deps(id) & !(UNKNOWN | DIM) != 0
+    affine::deps_beside_data(arena, id) & !(UNKNOWN | DIM | DATA) != 0
 }
 
 /// Is it compared with, divided by, or one of several sizes that are multiplied, where the launch or an access of the kernel is

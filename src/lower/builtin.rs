@@ -3,7 +3,7 @@
 use super::exec::{AccessKind, Exec, Mode};
 use super::types::{FloatKind, Ty};
 use super::value::{Group, Place, Pointer, Val};
-use crate::index::expr::{Axis, ExprId, Op, Symbol};
+use crate::index::expr::{Axis, ExprId, Node, Op, Symbol};
 use crate::ir::ast::{self, Asm, Expr, ExprKind, Name, Path, TemplateArg};
 use crate::ir::facts::{MemorySpace, Operation};
 use crate::source::Span;
@@ -366,6 +366,16 @@ impl Exec<'_> {
         self.arena.binary(Op::Div, true, linear, width)
     }
 
+    /// `threadIdx.x / 32`, in any of its spellings: the same for the lanes of a warp.
+    fn is_of_warp(&self, id: ExprId) -> bool {
+        let Node::Binary { op, b, .. } = self.arena.node(id) else { return false };
+        match (op, self.arena.as_const(*b)) {
+            (Op::Div, Some(width)) => width >= 32 && width % 32 == 0,
+            (Op::Shr, Some(bits)) => bits >= 5,
+            _ => false,
+        }
+    }
+
     fn warp_builtin(&mut self, path: &Path, args: &[Expr]) -> Option<Val> {
         let name = path.name.as_str();
         if name.starts_with("__shfl") {
@@ -378,6 +388,10 @@ impl Exec<'_> {
             let uniform = direct
                 && source.is_some_and(|source| self.arena.deps(source) & crate::index::expr::TID == 0)
                 && values.len() <= sync + 2;
+            // `__shfl_sync(mask, threadIdx.x / 32, 0)`: what all lanes of a warp have already.
+            if uniform && self.is_of_warp(atom) {
+                return Some(value);
+            }
             let lane = if uniform { self.warp_index() } else { self.linear_thread() };
             let kept = if uniform { lane } else { atom };
             let inputs = [kept, lane, source.unwrap_or(lane)];

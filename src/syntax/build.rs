@@ -13,7 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::ast::*;
 use crate::source::{FileId, Span};
 
-use super::mask::{AttributeKind, HeadKind, MacroArg, Masked};
+use super::macros::Defines;
+use super::mask::{AttributeKind, HeadKind, MacroArg, MaskOptions, Masked, mask};
 
 mod class;
 mod decl;
@@ -187,8 +188,15 @@ fn snippet<T: Send>(
     depth: u32,
     read: impl FnOnce(&mut Builder) -> Option<T> + Send,
 ) -> Option<T> {
-    let whole = [before, text, after].concat();
-    let tree = tree_of(&whole)?;
+    let original = [before, text, after].concat();
+    let mut whole = original.clone();
+    let mut tree = tree_of(&whole)?;
+    if tree.root_node().has_error() {
+        // Types as arguments of macros, and what else files are masked for.
+        let masked = mask(FileId(0), &whole, &Defines::default(), &MaskOptions::default()).text;
+        whole = super::mask_types::settled(&masked);
+        tree = tree_of(&whole)?;
+    }
     let root = tree.root_node();
     // Text that closes the wrapper and opens another one is not one snippet.
     if root.has_error() || root.named_child_count() != 1 {
@@ -201,7 +209,7 @@ fn snippet<T: Send>(
     };
     let side = Side::default();
     on_big_stack(flat.depth, || {
-        let mut builder = Builder::new(&flat, &whole, &whole, &side, spans);
+        let mut builder = Builder::new(&flat, &whole, &original, &side, spans);
         builder.depth = depth;
         read(&mut builder)
     })
