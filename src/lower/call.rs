@@ -146,6 +146,11 @@ impl Exec<'_> {
             let args = self.arguments(args);
             return self.call_value(value, args, at);
         }
+        if args.is_empty()
+            && let Some(value) = self.type_trait(path)
+        {
+            return value;
+        }
         if let Some(value) = self.builtin_call(path, args, at, discarded) {
             return value;
         }

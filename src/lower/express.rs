@@ -865,6 +865,9 @@ impl Exec<'_> {
                 };
             }
         }
+        if let Some(value) = self.type_trait(path) {
+            return value;
+        }
         if !simple && let Some(value) = self.scoped_name(path) {
             return value;
         }

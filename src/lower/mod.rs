@@ -22,5 +22,6 @@ pub mod project;
 pub mod pytorch;
 pub mod splice;
 mod template;
+mod traits;
 pub mod types;
 pub mod value;

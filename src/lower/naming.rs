@@ -97,6 +97,9 @@ impl Exec<'_> {
         if self.frames.len() > 3 * limits::CALL_DEPTH || self.out_of_budget() {
             return UNSEEN;
         }
+        if let Some(ty) = self.transformed_type(path) {
+            return ty;
+        }
         if let Some(ty) = self.accessor_type(path).or_else(|| self.struct_named(path)) {
             return ty;
         }
