@@ -391,6 +391,17 @@ impl Arena {
         self.intern(Node::Product(flat.into()))
     }
 
+    /// What `min(8, n)` can be at most.
+    fn most(&self, id: ExprId) -> Option<i64> {
+        match self.node(id) {
+            Node::Binary { op: Op::Min, a, b, .. } => match (self.as_const(*a), self.as_const(*b)) {
+                (Some(x), Some(y)) => Some(x.min(y)),
+                (one, other) => one.or(other),
+            },
+            _ => None,
+        }
+    }
+
     pub fn binary(&mut self, op: Op, unsigned: bool, a: ExprId, b: ExprId) -> ExprId {
         if let (Some(x), Some(y)) = (self.as_const(a), self.as_const(b))
             && let Some(value) = apply(op, unsigned, x, y)
@@ -408,6 +419,8 @@ impl Arena {
             (Op::And, _, Some(-1)) => return a,
             (Op::Shl, _, Some(by @ 0..=62)) => return self.scale(a, 1 << by),
             (Op::Eq | Op::Le, ..) if a == b => return self.constant(1),
+            (Op::Eq, _, Some(y)) if self.most(a).is_some_and(|most| most < y) => return self.constant(0),
+            (Op::Eq, Some(x), _) if self.most(b).is_some_and(|most| most < x) => return self.constant(0),
             (Op::Ne | Op::Lt, ..) if a == b => return self.constant(0),
             (Op::Min | Op::Max, ..) if a == b => return a,
             _ => {}

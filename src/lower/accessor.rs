@@ -10,6 +10,7 @@ use std::rc::Rc;
 use super::exec::Exec;
 use super::types::{FieldTy, StructTy, TemplateEnv, TemplateValue, Ty};
 use super::value::{Obj, Place, Pointer, Val};
+use crate::index::expr::DATA;
 use crate::ir::ast::{Expr, Name, Path, TemplateArg};
 use crate::ir::facts::MemorySpace;
 use crate::source::Span;
@@ -103,17 +104,39 @@ impl Exec<'_> {
     pub(super) fn construct_accessor(&mut self, of: &Rc<StructTy>, args: &[Expr], at: Span) -> Option<Val> {
         let count = dimensions(of)?;
         let [data, sizes, strides] = args else { return None };
-        let mut fields = vec![self.value(data)];
-        for list in [sizes, strides] {
+        let Val::Ptr(pointer) = self.value(data) else { return None };
+        let mut fields = vec![Val::Ptr(pointer.clone())];
+        for (list, what) in [(sizes, "size"), (strides, "stride")] {
             let list = self.value_or_place(list);
             for dimension in 0..count {
                 let index = Val::Int(self.arena.constant(dimension as i64), Ty::INT);
                 let place = self.index(list.clone(), &[index], at);
-                fields.push(self.read(&place, at));
+                let value = self.read(&place, at);
+                let known = self.atom(&value);
+                if self.arena.deps(known) & DATA == 0 && matches!(value, Val::Int(..)) {
+                    fields.push(value);
+                    continue;
+                }
+                // What the host's memory holds is not followed: as where nothing is said.
+                let open = if what == "stride" && dimension + 1 == count {
+                    if let Some(base) = self.bases.get_mut(pointer.base as usize) {
+                        base.is_contiguous_tensor = true;
+                    }
+                    self.arena.constant(1)
+                } else {
+                    let name = self
+                        .bases
+                        .get(pointer.base as usize)
+                        .map_or_else(String::new, |base| base.name.clone());
+                    let is_pitch = what == "stride";
+                    self.marked_unknown(&format!("{name}.{what}({dimension})"), |unknown| {
+                        unknown.is_pitch = is_pitch
+                    })
+                };
+                fields.push(Val::Int(open, Ty::LONG));
             }
         }
-        matches!(fields.first(), Some(Val::Ptr(_)))
-            .then(|| Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None })))
+        Some(Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None })))
     }
 
     /// `accessor[index]`: an accessor of one dimension less, or the element.

@@ -63,6 +63,26 @@ impl Exec<'_> {
                 let (a, b) = (self.value(&args[0]), self.value(&args[1]));
                 Some(self.extreme(name.to_ascii_lowercase().contains("min"), a, b))
             }
+            // At most the number that is known, which it is as a rule.
+            ("gcd", 2) => {
+                let (a, _) = self.int_arg(args, 0)?;
+                let (b, _) = self.int_arg(args, 1)?;
+                let (known, other) = match (self.arena.as_const(a), self.arena.as_const(b)) {
+                    (Some(x), Some(y)) => {
+                        let (mut x, mut y) = (x, y);
+                        while y != 0 {
+                            (x, y) = (y, x % y);
+                        }
+                        return Some(Val::Int(self.arena.constant(x.abs()), Ty::INT));
+                    }
+                    (Some(_), None) => (a, b),
+                    (None, Some(_)) => (b, a),
+                    (None, None) => return None,
+                };
+                let name = format!("gcd with {}", self.arena.display(other));
+                let open = self.named_unknown(&name);
+                Some(Val::Int(self.arena.binary(Op::Min, false, known, open), Ty::INT))
+            }
             ("abs" | "labs" | "llabs", 1) => match self.value(&args[0]) {
                 Val::Int(x, ty) => {
                     let negated = self.arena.scale(x, -1);
