@@ -357,6 +357,19 @@ impl<'a> Masker<'a> {
         self.scopes.get(at).copied().unwrap_or(Scope::File)
     }
 
+    /// What stands between two tokens is statements, though it stands in the parentheses of a macro; what is in parentheses
+    /// of its own is as it was.
+    pub(super) fn make_body(&mut self, from: usize, to: usize) {
+        let mut at = from;
+        while at < to {
+            if let Some(scope) = self.scopes.get_mut(at) {
+                *scope = Scope::Body;
+            }
+            let is_closed = matches!(self.kind(at), Kind::Punct(b'(' | b'['));
+            at = if is_closed { self.pair(at).unwrap_or(at) + 1 } else { at + 1 };
+        }
+    }
+
     /// The partner of the bracket at `at`.
     pub(super) fn pair(&self, at: usize) -> Option<usize> {
         self.pairs.get(at).copied().filter(|&pair| pair != u32::MAX).map(|pair| pair as usize)

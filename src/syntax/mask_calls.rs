@@ -143,6 +143,7 @@ impl Masker<'_> {
         if placed {
             self.loop_macros.push(LoopMacro { name, args, span: room, kind: HeadKind::Block });
         }
+        self.make_body(open + 1, end);
         Some(open)
     }
 
