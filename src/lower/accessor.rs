@@ -62,7 +62,7 @@ impl Exec<'_> {
         if !CLASSES.contains(&path.name.as_str()) {
             return None;
         }
-        let [element, count, ..] = &path.args.as_deref()?[..] else { return None };
+        let [element, count, ..] = path.args.as_deref()? else { return None };
         let TemplateArg::Type(element) = element else { return None };
         let element = self.ty(element);
         let TemplateValue::Value(count) = self.template_value(count, true) else { return None };

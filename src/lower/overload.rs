@@ -236,8 +236,6 @@ fn takes(def: &FunctionDef, count: usize) -> bool {
     count >= required && (count <= def.params.len() || def.params.last().is_some_and(is_pack))
 }
 
-/// Could a parameter written `pattern` take a value of type `ty`? By name, for overloaded operators.
-
 /// `Args... args`
 pub fn is_pack(param: &VarDecl) -> bool {
     matches!(param.ty, Type::Unknown("parameter pack"))
