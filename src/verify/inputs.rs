@@ -28,7 +28,7 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
     Equal(u32),
-    /// [`UNEVEN`] for the first parameter, 2 for the others.
+    /// An uneven size for the first parameter, 2 for the others.
     FirstLarge,
     LastLarge,
 }
