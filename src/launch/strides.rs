@@ -68,12 +68,16 @@ fn has_open_shift(arena: &Arena, raw: &RawAccess) -> bool {
 /// `s[threadIdx.x * n]`: shared memory is small, and so is what a size that nobody gives can be there.
 fn has_open_step(arena: &Arena, raw: &RawAccess) -> bool {
     let (_, terms) = arena.terms(raw.offset);
-    let is_open = |id: &ExprId| {
-        matches!(arena.node(*id), Node::Symbol(Symbol::Unknown(index))
-            if arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_none()))
+    let by_lane = |id: ExprId| affine::deps_beside_data(arena, id) & TID != 0;
+    let is_preferred = |id: ExprId| {
+        matches!(arena.node(id), Node::Symbol(Symbol::Unknown(index))
+            if arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.preferred.is_some()))
     };
-    let is_column =
-        |id: &ExprId| matches!(arena.node(*id), Node::Symbol(Symbol::ThreadIdx(axis)) if axis.index() == 0);
+    let is_open = |&id: &ExprId| !by_lane(id) && arena.deps(id) & (UNKNOWN | DATA) != 0 && !is_preferred(id);
+    // Rows of threads may be those of other warps.
+    let is_column = |&id: &ExprId| {
+        by_lane(id) && !matches!(arena.node(id), Node::Symbol(Symbol::ThreadIdx(axis)) if axis.index() > 0)
+    };
     terms.iter().any(|(_, id)| match arena.node(*id) {
         Node::Product(factors) => factors.iter().any(is_open) && factors.iter().any(is_column),
         _ => false,
