@@ -131,10 +131,9 @@ impl Cause {
             Cause::NarrowRows { .. } => {
                 "measured 1.7 times the time of 32-wide blocks at 4 threads a row and 3.5 at 2, on an H200".to_owned()
             }
-            Cause::Interleaved { whole: true, .. } => USED_BY_OTHERS.to_owned(),
             Cause::ColumnMajor { .. }
             | Cause::Apart { .. }
-            | Cause::Interleaved { whole: false, .. }
+            | Cause::Interleaved { .. }
             | Cause::Strided { .. }
             | Cause::Sparse { .. }
             | Cause::Scattered => by_ratio(operation, ratio),

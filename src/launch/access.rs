@@ -5,7 +5,9 @@ use super::sizes::{Sizes, Tried};
 use super::strides::{lane_steps, needs_width, not_measured};
 use crate::index::affine;
 use crate::index::eval::Evaluator;
-use crate::index::expr::{Arena, BID, DATA, DIM, ExprId, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use crate::index::expr::{
+    Arena, BID, DATA, DIM, Deps, ExprId, Loop, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit,
+};
 use crate::index::measure::{Measure, Plan, Tally, is_bounds_test};
 use crate::ir::facts::{
     AccessFact, AccessPath, Bound, Bytes, Confidence, FlowFact, LaneWord, LaunchShape, MemorySpace,
@@ -77,8 +79,7 @@ fn values_matter(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> bool {
     let loops = raw.loops.iter().rev().chain(kernel.host_loops.iter().rev());
     for (id, of) in loops.filter_map(|id| Some((*id, arena.loops.get(id.0 as usize)?))) {
         if needed & loop_bit(id) != 0 {
-            needed |= arena.deps(of.cond);
-            needed |= of.vars.iter().fold(0, |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
+            needed |= loop_deps(arena, of);
         }
     }
     let grid = kernel.grid.iter().flatten().fold(0, |deps, &extent| deps | arena.deps(extent));
@@ -95,19 +96,17 @@ fn is_alike_in_blocks(arena: &Arena, raw: &RawAccess) -> bool {
         !by_block(id)
             || (coefficient % LINE == 0 && matches!(arena.node(id), Node::Symbol(Symbol::BlockIdx(_))))
     });
-    aligned && !in_guard && raw.loops.iter().all(|id| !by_loop_of_blocks(arena, *id))
+    let mut loops = raw.loops.iter().map(|id| arena.loops.get(id.0 as usize));
+    let in_loop = loops.any(|of| of.is_none_or(|of| loop_deps(arena, of) & BID != 0));
+    aligned && !in_guard && !in_loop
 }
 
 /// A line of memory, in bytes.
 const LINE: i64 = 128;
 
-fn by_loop_of_blocks(arena: &Arena, id: LoopId) -> bool {
-    let Some(of) = arena.loops.get(id.0 as usize) else { return true };
-    let deps = of
-        .vars
-        .iter()
-        .fold(arena.deps(of.cond), |deps, var| deps | arena.deps(var.init) | arena.deps(var.next));
-    deps & BID != 0
+/// What the condition and the variables of a loop depend on.
+fn loop_deps(arena: &Arena, of: &Loop) -> Deps {
+    of.vars.iter().fold(arena.deps(of.cond), |deps, var| deps | arena.deps(var.init) | arena.deps(var.next))
 }
 
 fn cost_of(raw: &RawAccess) -> impl Fn(&Lanes) -> Cost + use<> {
