@@ -1,6 +1,6 @@
 //! What the finding says.
 
-use cudalint::ir::facts::{AccessFact, Bound, Operation, TrailStep};
+use cudalint::ir::facts::{AccessFact, AccessPath, Bound, Operation, TrailStep};
 use cudalint::lint::finding::{Finding, Numbers, RuleInfo};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::Layout;
@@ -84,6 +84,10 @@ fn notes(evidence: &Evidence) -> Vec<String> {
         "a bank gives one 4-byte word per wavefront; shared memory takes as long as there are wavefronts"
             .to_owned(),
     );
+    let (width, bytes) = (evidence.access.width.0, evidence.access.bytes.0);
+    if width > bytes && evidence.access.path == AccessPath::Plain {
+        notes.push(format!("as the compiler merges neighbouring accesses into one of {width} bytes"));
+    }
     if evidence.conflicting < evidence.measured {
         let (conflicting, measured) = (evidence.conflicting, evidence.measured);
         let kernel = &evidence.kernel.name;

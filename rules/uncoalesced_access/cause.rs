@@ -145,17 +145,38 @@ impl Cause {
         matches!(self, Cause::Interleaved { whole: true, .. })
     }
 
-    pub fn remedy(&self) -> String {
+    /// With the rest of each sector used by other accesses: is no time lost by the measurements ([`used_by_others`])?
+    pub fn is_free(&self, operation: Operation, access: &AccessFact) -> bool {
+        let width = access.width.0;
+        let ratio = access.request.as_ref().map_or(1.0, |request| request.units / request.ideal.max(1e-9));
+        let parts = match self {
+            Cause::Interleaved { stride, .. } | Cause::Chunk { stride: Some(stride), .. } => *stride,
+            _ => ratio.ceil() as i64,
+        };
+        match operation {
+            Operation::Load => parts * width <= FREE_LOADED,
+            Operation::Store => parts <= 2 || (parts == 3 && parts * width < FREE_STORED),
+            Operation::Atomic => false,
+        }
+    }
+
+    /// Do the next iterations of a thread use what one leaves of a sector?
+    pub fn is_chunk(&self) -> bool {
+        matches!(self, Cause::Chunk { .. })
+    }
+
+    /// What helps; `width`: bytes that the access moves.
+    pub fn remedy(&self, width: i64) -> String {
         match self {
             Cause::ColumnMajor { row, column } => format!(
                 "swap the roles of `threadIdx.{row}` and `threadIdx.{column}`: let `threadIdx.x` walk the contiguous \
                  dimension"
             ),
-            Cause::Chunk { stride: Some(_), .. } => {
+            Cause::Chunk { stride: Some(stride), .. } => one_access(*stride, width).unwrap_or_else(|| {
                 "interleave the threads: start at the thread's index and step by the number of threads (a grid-stride \
                  loop)"
                     .to_owned()
-            }
+            }),
             Cause::Chunk { stride: None, .. } => {
                 "let neighbouring lanes walk along one row together (a warp per row), or stage tiles through shared \
                  memory"
@@ -165,10 +186,12 @@ impl Cause {
             Cause::Apart { .. } => {
                 "map `threadIdx.x` to the contiguous dimension, or stage tiles through shared memory".to_owned()
             }
-            Cause::Interleaved { stride, .. } => format!(
-                "split the {stride} interleaved parts into arrays of their own, or load all {stride} through shared \
-                 memory or one vector access"
-            ),
+            Cause::Interleaved { stride, whole } => match one_access(*stride, width).filter(|_| *whole) {
+                Some(vector) => format!("{vector}; or split the {stride} parts into arrays of their own"),
+                None => format!(
+                    "split the {stride} interleaved parts into arrays of their own, or move all {stride} through shared memory"
+                ),
+            },
             Cause::Strided { .. } => {
                 "let neighbouring threads access neighbouring elements, or stage tiles through shared memory".to_owned()
             }
@@ -186,16 +209,50 @@ fn has_holes(access: &AccessFact) -> bool {
     run & run.wrapping_add(1) != 0
 }
 
+/// The elements of one thread as vector accesses, where they fill some.
+fn one_access(elements: i64, width: i64) -> Option<String> {
+    let bytes = elements * width;
+    // Wider accesses there are none.
+    if width >= 16 {
+        return None;
+    }
+    let accesses = match bytes {
+        2 | 4 | 8 | 16 => format!("one access of {bytes} bytes"),
+        32 | 48 | 64 => format!("{} accesses of 16 bytes", bytes / 16),
+        _ => return None,
+    };
+    Some(format!("move the {elements} elements of a thread by {accesses}, where its address allows"))
+}
+
 /// What it costs where other accesses use what this one leaves of a sector.
-pub const USED_BY_OTHERS: &str = "the rest of each sector is used by other accesses of the kernel, so that no traffic is lost as long \
-     as L1 keeps it; stores of parts do cost: measured on an H200 with 3 parts of 4 bytes 1.0 times separate arrays loaded or stored, \
-     with 8 parts 1.0 loaded and 9.3 stored, with 16 parts 2.0 and 11";
+pub fn used_by_others(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Load => {
+            "the rest of each sector is used by the other accesses, so that no traffic is lost while L1 keeps it; measured \
+             on an H200 with parts of 4 bytes: 3 to 12 parts 1.0 times separate arrays, 16 parts 2.0"
+        }
+        Operation::Store | Operation::Atomic => {
+            "the rest of each sector is written by the other accesses; measured on an H200 with parts of 4 bytes: 2 and 3 \
+             parts 1.0 times separate arrays, 4 parts 1.3, 8 parts 9.3, 16 parts 11"
+        }
+    }
+}
+
+/// Bytes from one lane to the next up to which interleaved parts that are all loaded lose no time (H200: 48 bytes 1.0 times
+/// separate arrays, 64 bytes 2.0).
+const FREE_LOADED: i64 = 48;
+
+/// The same of parts that are all stored, exclusive (H200: 12 bytes 1.0, 16 bytes 1.3, 20 bytes 2.7).
+const FREE_STORED: i64 = 16;
+
+/// Requests of an access that are looked at for the rest of a sector: 32 bytes are as many of the narrowest.
+const ROUNDS: usize = 32;
 
 /// Do other accesses of the kernel, of the same kind and by the same lanes, use all that this one leaves of its sectors?
 pub fn is_rest_used(seen: Seen<'_>) -> bool {
     let sample = |access: &'_ AccessFact| access.request.as_ref()?.samples.first().cloned();
     let Some(own) = sample(seen.access) else { return false };
-    // Accesses elsewhere do not join in: what they touch is no part of these sectors.
+    // So do the next rounds of a loop. Accesses elsewhere do not join in: what they touch is no part of these sectors.
     let near = |other: &&AccessFact| {
         other.base == seen.access.base
             && other.operation == seen.access.operation
@@ -206,7 +263,12 @@ pub fn is_rest_used(seen: Seen<'_>) -> bool {
         .accesses
         .iter()
         .filter(near)
-        .filter_map(|other| Some((sample(other)?, width_of(other))))
+        .flat_map(|other| {
+            // What walks along memory in a loop has its next rounds among its requests; else they are those of other warps.
+            let walks = other.iteration_stride.is_some_and(|stride| stride.0.abs() == other.width.0);
+            let samples = other.request.as_ref().map_or(&[][..], |request| &request.samples);
+            samples.iter().take(if walks { ROUNDS } else { 1 }).map(|lanes| (lanes.clone(), width_of(other)))
+        })
         .filter(|(lanes, _)| lanes.active == own.active)
         .collect();
     let requests: Vec<(&Lanes, u32)> = others.iter().map(|(lanes, width)| (lanes, *width)).collect();

@@ -89,22 +89,30 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         Operation::Atomic => format!("{percent} % of what it touches is updated"),
     };
     let is_rest_used = cause.uses_all() || cause::is_rest_used(*worst);
-    let wasted = if is_rest_used { "the kernel uses the rest by other accesses".to_owned() } else { wasted };
+    let is_free = is_rest_used && cause.is_free(place.operation, worst.access);
+    let wasted = match is_rest_used {
+        true if cause.is_chunk() => "the next rounds of the loop use the rest".to_owned(),
+        true => "the kernel uses the rest by other accesses".to_owned(),
+        false => wasted,
+    };
     let message = format!(
         "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
         place::verb(place.operation)
     );
     let cost = cause.cost(place.operation, request.units / request.ideal.max(1e-9));
-    let mut notes = vec![if is_rest_used { cause::USED_BY_OTHERS.to_owned() } else { cost }];
+    // What L1 keeps of a long chunk is another matter.
+    let is_short = is_free || !cause.is_chunk();
+    let mut notes =
+        vec![if is_rest_used && is_short { cause::used_by_others(place.operation).to_owned() } else { cost }];
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
     Finding {
         rule: &INFO,
-        level: INFO.default_level,
+        level: if is_free { Level::Note } else { INFO.default_level },
         span: place.span,
         message,
         label: cause.label(),
         notes,
-        help: Some(cause.remedy()),
+        help: Some(cause.remedy(worst.access.width.0)),
         trail: place::trail(*worst),
         kernel: worst.kernel.name.clone(),
         access_text: text,

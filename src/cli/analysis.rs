@@ -119,9 +119,10 @@ pub fn input(project: &mut Project, settings: Rc<Settings>, checked: Vec<FileId>
     Input { sources, checked, settings: Rc::unwrap_or_clone(settings), build_defines }
 }
 
-/// The finding at its level, if its file wants the rule.
+/// The finding at its level, if its file wants the rule. One that its rule itself puts below the rule's level stays there.
 fn leveled(mut finding: Finding, settings: &BTreeMap<FileId, FileSettings>) -> Option<Finding> {
-    finding.level = *settings.get(&finding.span.file)?.levels.get(finding.rule.name)?;
+    let wanted = *settings.get(&finding.span.file)?.levels.get(finding.rule.name)?;
+    finding.level = if finding.is_lowered() { finding.level.min(wanted) } else { wanted };
     Some(finding)
 }
 

@@ -81,7 +81,7 @@ pub fn run(args: &CheckArgs, engine: &Engine, shell: &mut Shell<'_>) -> Result<u
 /// Whether a finding is at the failing level, or more of them than are put up with.
 fn fails(args: &CheckArgs, project: &Project, outcome: &Outcome) -> bool {
     let fails = |finding: &&Finding| {
-        let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
+        let config = project.config(finding.span.file).map_or(FailOn::Warn, |config| config.fail_on);
         args.output.fail_on.unwrap_or(config).fails(finding.level)
     };
     let (errors, others): (Vec<&Finding>, Vec<&Finding>) =

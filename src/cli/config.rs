@@ -71,7 +71,7 @@ fn defaults(lines: &mut Lines) {
         ("persona", "\"default\""),
         ("preview", "false"),
         ("min-confidence", "\"assumed\""),
-        ("fail-on", "\"note\""),
+        ("fail-on", "\"warn\""),
     ];
     for (key, value) in defaults {
         lines.set(key, value.to_owned(), "default".to_owned());

@@ -218,7 +218,7 @@ impl Configs {
             preview: self.line.preview,
             min_confidence: Confidence::Assumed,
             min_confidence_on_line: self.line.min_confidence.is_some(),
-            fail_on: FailOn::Note,
+            fail_on: FailOn::Warn,
             baseline: None,
             include_dirs: Vec::new(),
             analysis: Rc::default(),

@@ -1,6 +1,6 @@
 //! The affine view: what an address depends on, in words.
 
-use super::expr::{Arena, Axis, DATA, Deps, ExprId, Node, Symbol, TID, UNKNOWN, loop_bit};
+use super::expr::{Arena, Axis, DATA, Deps, ExprId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 
 /// The part of an address that multiplies one axis of `threadIdx`.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,7 @@ fn product_term(arena: &Arena, coefficient: i64, factors: &[ExprId]) -> Option<L
 }
 
 /// Where a loop variable starts, if all lanes step alike.
-fn start_of(arena: &Arena, variable: ExprId) -> Option<ExprId> {
+pub fn start_of(arena: &Arena, variable: ExprId) -> Option<ExprId> {
     let Node::Symbol(Symbol::LoopVar(of, var)) = arena.node(variable) else { return None };
     let var = arena.loops.get(of.0 as usize)?.vars.get(*var as usize)?;
     let Node::Sum { terms, .. } = arena.node(var.next) else { return None };
@@ -126,6 +126,15 @@ pub fn is_shaped(arena: &Arena, address: ExprId) -> bool {
 /// The unknowns that decide an expression, by index, sorted: not those behind what memory holds or behind code that is not
 /// seen, whose values are not known whatever these are.
 pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
+    gather_unknowns(arena, roots, true)
+}
+
+/// The same but for those that are only compared for equality: a flag is no size.
+pub fn sizes(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
+    gather_unknowns(arena, roots, false)
+}
+
+fn gather_unknowns(arena: &Arena, roots: &[ExprId], into_equalities: bool) -> Vec<u32> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut found = std::collections::BTreeSet::new();
     let mut stack = roots.to_vec();
@@ -144,6 +153,7 @@ pub fn unknowns(arena: &Arena, roots: &[ExprId]) -> Vec<u32> {
                 }
             }
             Node::Load { .. } | Node::Opaque { .. } => {}
+            Node::Binary { op: Op::Eq | Op::Ne, .. } if !into_equalities => {}
             _ => stack.extend(arena.children(id)),
         }
     }

@@ -483,6 +483,13 @@ pub struct Instantiation {
     pub span: Span,
 }
 
+/// `template class Solver<double>;`: every method of the class is instantiated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassInstantiation {
+    pub class: Path,
+    pub span: Span,
+}
+
 /// Everything one file defines. Building one never fails: what was not understood is in `gaps`.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
@@ -493,6 +500,7 @@ pub struct Unit {
     /// File-scope variables: `__constant__`, `__device__`, `const`, `constexpr`, `extern __shared__` …
     pub globals: Vec<VarDecl>,
     pub instantiations: Vec<Instantiation>,
+    pub class_instantiations: Vec<ClassInstantiation>,
     pub gaps: Vec<Gap>,
 }
 

@@ -79,8 +79,12 @@ impl Measured<'_> {
         if names.is_empty() && !agree {
             out.push("sizes that are not known are favourable".to_owned());
         }
-        let deciding = self.deciding(apart);
+        let (deciding, flags) = self.deciding(apart);
         names.retain(|name| deciding.contains(name));
+        let of_flags: Vec<String> = names.extract_if(.., |name| flags.contains(name)).collect();
+        out.extend(
+            of_flags.iter().map(|flag| format!("{flag} is none of the values that it is compared with")),
+        );
         if names.is_empty() {
             return out;
         }
@@ -119,7 +123,9 @@ impl Measured<'_> {
             Node::Symbol(Symbol::Unknown(index)) => arena.unknowns.get(*index as usize),
             _ => None,
         };
-        let is_axis = |id: ExprId| matches!(arena.node(id), Node::Symbol(Symbol::ThreadIdx(_)));
+        let is_thread = |id: ExprId| matches!(arena.node(id), Node::Symbol(Symbol::ThreadIdx(_)));
+        // `for (j = threadIdx.x; …; j += blockDim.x)` is such a distance, too.
+        let is_axis = |id: ExprId| is_thread(id) || affine::start_of(arena, id).is_some_and(is_thread);
         let name = match (unknown(a), unknown(b)) {
             (Some(unknown), None) if is_axis(b) => &unknown.name,
             (None, Some(unknown)) if is_axis(a) => &unknown.name,
@@ -132,8 +138,9 @@ impl Measured<'_> {
         Some(format!("`{name}` is at least {least}"))
     }
 
-    /// The sizes, by name, that are more than a shift of all lanes by whole sectors; `apart`: than any shift.
-    fn deciding(&self, apart: bool) -> Vec<String> {
+    /// The sizes, by name, that are more than a shift of all lanes by whole sectors; `apart`: than any shift. And those of
+    /// them that are only compared for equality.
+    fn deciding(&self, apart: bool) -> (Vec<String>, Vec<String>) {
         let arena = self.arena;
         let (_, terms) = arena.terms(self.raw.offset);
         let sector = i64::from(SECTOR_BYTES);
@@ -141,11 +148,11 @@ impl Measured<'_> {
             affine::own_deps(arena, id) & TID != 0 || (!apart && coefficient % sector != 0)
         };
         let roots: Vec<ExprId> = terms.into_iter().filter(decides).map(|(_, id)| id).collect();
-        affine::unknowns(arena, &roots)
-            .into_iter()
-            .filter_map(|index| arena.unknowns.get(index as usize))
-            .map(|unknown| format!("`{}`", unknown.name))
-            .collect()
+        let (all, sizes) = (affine::unknowns(arena, &roots), affine::sizes(arena, &roots));
+        let name =
+            |index: &u32| arena.unknowns.get(*index as usize).map(|unknown| format!("`{}`", unknown.name));
+        let flags = all.iter().filter(|index| !sizes.contains(index)).filter_map(name).collect();
+        (all.iter().filter_map(name).collect(), flags)
     }
 
     /// The block, where no launch gives one.

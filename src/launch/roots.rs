@@ -9,11 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::kernel::{Runner, is_picked, standalone};
 use super::shape::Declared;
 use crate::index::limits;
-use crate::ir::ast::{ExprKind, FunctionDef, Instantiation, Name, StmtKind};
+use crate::ir::ast::{ClassInstantiation, ExprKind, FunctionDef, Instantiation, Name, Path, StmtKind};
 use crate::ir::facts::KernelFact;
 use crate::ir::walk;
 use crate::lower::exec::{Exec, Mode};
 use crate::lower::project::{Entry, Project};
+use crate::lower::types::TemplateEnv;
 use crate::source::{FileId, Sources, Span};
 
 /// What a host function does that matters here.
@@ -34,9 +35,9 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
             host.entry.item.name.as_str() == "main" || !called.contains(&host.entry.item.name_span)
         });
     let run = |roots: &[&HostFunction]| -> Vec<RootFacts> {
-        let instances: Vec<(&HostFunction, Option<&Entry<Instantiation>>)> =
+        let instances: Vec<(&HostFunction, Instance)> =
             roots.iter().flat_map(|host| instances(project, host)).collect();
-        let run = |(host, instance): &(&HostFunction, Option<&Entry<Instantiation>>)| {
+        let run = |(host, instance): &(&HostFunction, Instance)| {
             run_root(project, sources, declared, &host.entry, *instance, &launching)
         };
         instances.par_iter().map(run).collect()
@@ -195,18 +196,27 @@ fn launching(hosts: &[HostFunction], graph: &[(Span, Span)]) -> FxHashSet<Span> 
     found
 }
 
-/// A host function as it is executed: once, or once for each of its explicit instantiations.
-fn instances<'p>(
-    project: &'p Project,
-    host: &'p HostFunction,
-) -> Vec<(&'p HostFunction, Option<&'p Entry<Instantiation>>)> {
-    let found = project.instantiations(&host.entry);
+/// What a host function is executed as.
+#[derive(Clone, Copy)]
+enum Instance<'p> {
+    /// As it is written; template parameters are not known.
+    Written,
+    Function(&'p Entry<Instantiation>),
+    /// A method of a class template.
+    Class(&'p Entry<ClassInstantiation>),
+}
+
+/// A host function as it is executed: once, or once for each explicit instantiation of it or of its class.
+fn instances<'p>(project: &'p Project, host: &'p HostFunction) -> Vec<(&'p HostFunction, Instance<'p>)> {
+    let functions = project.instantiations(&host.entry).into_iter().map(Instance::Function);
+    let classes = project.class_instantiations(&host.entry).into_iter().map(Instance::Class);
+    let found: Vec<Instance> = functions.chain(classes).collect();
     if found.is_empty() {
-        return vec![(host, None)];
+        return vec![(host, Instance::Written)];
     }
     let count = found.len();
     let picked = found.into_iter().enumerate().filter(|(place, _)| is_picked(*place, count));
-    picked.map(|(_, instance)| (host, Some(instance))).collect()
+    picked.map(|(_, instance)| (host, instance)).collect()
 }
 
 fn run_root(
@@ -214,23 +224,40 @@ fn run_root(
     sources: &Sources,
     declared: &Declared,
     root: &Entry<Arc<FunctionDef>>,
-    instance: Option<&Entry<Instantiation>>,
+    instance: Instance<'_>,
     launching: &Arc<FxHashSet<Span>>,
 ) -> RootFacts {
-    let tu = project.unit_of(instance.map_or(root.file, |instance| instance.file), false);
+    let file = match instance {
+        Instance::Written => root.file,
+        Instance::Function(entry) => entry.file,
+        Instance::Class(entry) => entry.file,
+    };
+    let tu = project.unit_of(file, false);
     let mut exec = Exec::new(project, sources, tu, Mode::Host);
     exec.launching = launching.clone();
     exec.push_frame(root.item.name, root.file, Rc::default(), None);
-    let template = instance.map(|instance| exec.instantiated(&root.item, &instance.item)).unwrap_or_default();
-    let env = exec.bind_template_args(&root.item, &template, &[]);
+    let template = match instance {
+        Instance::Written => Vec::new(),
+        Instance::Function(entry) => exec.instantiated(&root.item, &entry.item),
+        // Outside its class a method repeats the parameters of the class, by names of its own.
+        Instance::Class(entry) => entry
+            .item
+            .class
+            .args
+            .as_ref()
+            .map_or_else(Vec::new, |args| exec.template_values(&root.item, args)),
+    };
+    let mut env = exec.bind_template_args(&root.item, &template, &[]);
+    let this = root.item.class.and_then(|class| match instance {
+        Instance::Class(entry) => exec.some_object(&entry.item.class),
+        Instance::Written | Instance::Function(_) => exec.some_object(&Path::simple(class)),
+    });
+    if let Some((_, class)) = &this {
+        env = Rc::new(TemplateEnv { outer: Some(class.env.clone()), ..(*env).clone() });
+    }
     if let Some(frame) = exec.frames.last_mut() {
         frame.env = env;
-    }
-    if let Some(class) = root.item.class {
-        let this = exec.some_object(class);
-        if let Some(frame) = exec.frames.last_mut() {
-            frame.this = this;
-        }
+        frame.this = this.map(|(place, _)| place);
     }
     let is_main = root.item.name.as_str() == "main";
     for (place, param) in root.item.params.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::finding::Finding;
 use super::rule::{Context, Rule};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::limits;
 use crate::ir::ast::Gap;
@@ -146,10 +146,11 @@ pub fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
         persisting: &persisting,
         pedantic: input.settings.pedantic,
     };
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
     for rule in rules {
         rule.check(&cx, &mut findings);
     }
+    let mut findings = fold(&input.sources, findings);
     let checked: FxHashSet<FileId> = input.checked.iter().copied().collect();
     findings.retain(|finding| checked.contains(&finding.span.file));
     let own = || analysis.kernels.iter().filter(|kernel| checked.contains(&kernel.name_span.file));
@@ -159,4 +160,34 @@ pub fn check(input: &Input, rules: &[&'static dyn Rule]) -> Checked {
         kernels: own().map(|kernel| kernel.name_span).collect::<FxHashSet<_>>().len(),
         gaps: analysis.gaps,
     }
+}
+
+/// What rules say below their level is said once for all accesses of a line that it holds for alike.
+fn fold(sources: &Sources, findings: Vec<Finding>) -> Vec<Finding> {
+    let mut folded: Vec<(Finding, Vec<String>)> = Vec::new();
+    let mut first = FxHashMap::default();
+    for finding in findings {
+        if !finding.is_lowered() {
+            folded.push((finding, Vec::new()));
+            continue;
+        }
+        let (line, kernel, label) =
+            (sources.line(finding.span), finding.kernel.clone(), finding.label.clone());
+        let key = (finding.rule.name, finding.span.file, line, kernel, finding.numbers.operation, label);
+        let place = *first.entry(key).or_insert(folded.len());
+        match folded.get_mut(place) {
+            Some((_, others)) => others.push(finding.access_text),
+            None => folded.push((finding, Vec::new())),
+        }
+    }
+    let with_others = |(mut finding, mut others): (Finding, Vec<String>)| {
+        others.retain(|other| *other != finding.access_text);
+        others.dedup();
+        if !others.is_empty() {
+            let list: Vec<String> = others.iter().map(|other| format!("`{other}`")).collect();
+            finding.notes.push(format!("the same holds on this line for {}", list.join(", ")));
+        }
+        finding
+    };
+    folded.into_iter().map(with_others).collect()
 }

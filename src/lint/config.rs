@@ -66,7 +66,7 @@ pub struct ConfigFile {
     /// The least sure finding to report: "proven", "shaped" or "assumed". Default: "assumed".
     #[schemars(with = "Option<ConfidenceName>")]
     pub min_confidence: Option<Spanned<ConfidenceName>>,
-    /// The level from which a finding fails the run: "note", "warn", "error" or "never". Default: "note".
+    /// The level from which a finding fails the run: "note", "warn", "error" or "never". Default: "warn".
     #[schemars(with = "Option<FailOn>")]
     pub fail_on: Option<Spanned<FailOn>>,
     /// The level of each rule; a level other than "off" also selects the rule.

@@ -128,6 +128,13 @@ pub struct Finding {
     pub fix: Option<Fix>,
 }
 
+impl Finding {
+    /// Did its rule put it below the level of the rule? Such a finding stays there whatever the rule's level is set to.
+    pub fn is_lowered(&self) -> bool {
+        self.level < self.rule.default_level
+    }
+}
+
 /// The numbers behind a finding. Sectors and wavefronts are averages per executed request of a warp.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Numbers {

@@ -396,6 +396,42 @@ impl Exec<'_> {
         }
     }
 
+    /// What a shuffle makes of the lanes' values; `uniform`: all lanes of a warp get that of one lane.
+    fn shuffled(&mut self, value: Val, source: Option<ExprId>, uniform: bool) -> Val {
+        let atom = self.atom(&value);
+        // `__shfl_sync(mask, threadIdx.x / 32, 0)`: what all lanes of a warp have already.
+        if uniform && self.is_of_warp(atom) {
+            return value;
+        }
+        let lane = if uniform { self.warp_index() } else { self.linear_thread() };
+        let kept = if uniform { lane } else { atom };
+        let inputs = [kept, lane, source.unwrap_or(lane)];
+        let shuffled = self.arena.opaque(inputs.to_vec());
+        match value {
+            Val::Int(_, ty) => Val::Int(shuffled, ty),
+            Val::Float(_, _, size) => Val::Float(None, shuffled, size),
+            other => {
+                let ty = self.type_of(&other);
+                self.opaque_of(&ty, inputs.to_vec())
+            }
+        }
+    }
+
+    /// `shfl.sync.idx.b32 %0, %1, 0, 0x1f, mask;`: lane 0 of the whole warp to all.
+    fn ptx_broadcast(&mut self, asm: &Asm) -> Option<Val> {
+        let text = asm.template.trim().trim_end_matches(';').strip_prefix("shfl.sync.idx.b32")?;
+        let operands: Vec<String> = text.split(',').map(|part| part.trim().to_ascii_lowercase()).collect();
+        let [to, from, "0", "0x1f" | "31", _] = operands.iter().map(String::as_str).collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        let (_, input) =
+            asm.inputs.first().filter(|_| (to, from) == ("%0", "%1") && asm.outputs.len() == 1)?;
+        let value = self.value(input);
+        let source = self.arena.constant(0);
+        Some(self.shuffled(value, Some(source), true))
+    }
+
     fn warp_builtin(&mut self, path: &Path, args: &[Expr]) -> Option<Val> {
         let name = path.name.as_str();
         if name.starts_with("__shfl") {
@@ -403,27 +439,11 @@ impl Exec<'_> {
             let values: Vec<Val> = args.iter().map(|arg| self.value(arg)).collect();
             let value = values.get(sync)?.clone();
             let source = values.get(sync + 1).map(|value| self.atom(value));
-            let atom = self.atom(&value);
             let direct = matches!(name, "__shfl" | "__shfl_sync");
             let uniform = direct
                 && source.is_some_and(|source| self.arena.deps(source) & crate::index::expr::TID == 0)
                 && values.len() <= sync + 2;
-            // `__shfl_sync(mask, threadIdx.x / 32, 0)`: what all lanes of a warp have already.
-            if uniform && self.is_of_warp(atom) {
-                return Some(value);
-            }
-            let lane = if uniform { self.warp_index() } else { self.linear_thread() };
-            let kept = if uniform { lane } else { atom };
-            let inputs = [kept, lane, source.unwrap_or(lane)];
-            let shuffled = self.arena.opaque(inputs.to_vec());
-            return Some(match value {
-                Val::Int(_, ty) => Val::Int(shuffled, ty),
-                Val::Float(_, _, size) => Val::Float(None, shuffled, size),
-                other => {
-                    let ty = self.type_of(&other);
-                    self.opaque_of(&ty, inputs.to_vec())
-                }
-            });
+            return Some(self.shuffled(value, source, uniform));
         }
         match name {
             "__ballot"
@@ -735,6 +755,10 @@ impl Exec<'_> {
     // Inline PTX.
 
     pub fn inline_asm(&mut self, asm: &Asm, at: Span) {
+        if let (Some(value), Some((_, output))) = (self.ptx_broadcast(asm), asm.outputs.first()) {
+            let place = self.place(output);
+            return self.write(&place, value, at);
+        }
         let operands: Vec<&Expr> = asm.outputs.iter().chain(&asm.inputs).map(|(_, expr)| expr).collect();
         let instruction =
             asm.template.trim_start().trim_start_matches(|c: char| c == '{' || c.is_whitespace());

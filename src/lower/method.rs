@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::exec::{Exec, Mode};
 use super::types::{StructTy, Ty};
 use super::value::{Obj, Place, SlotId, Val};
+use super::vendor;
 use crate::index::limits;
 use crate::ir::ast::{self, Expr, FunctionDef, Name, Path};
 use crate::source::Span;
@@ -47,6 +48,12 @@ impl Exec<'_> {
         if let Ty::Struct(of) = &ty {
             if let Some(value) = self.accessor_method(&object, member.name, args, at) {
                 return value;
+            }
+            if args.is_empty()
+                && let Some(part) = vendor::part(of, member.name)
+            {
+                let place = self.member(object, part);
+                return self.read(&place, at);
             }
             let methods = self.methods(of, member.name, args.len());
             if !methods.is_empty() {

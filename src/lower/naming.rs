@@ -121,7 +121,7 @@ impl Exec<'_> {
                 return self.ty(&ty);
             }
         }
-        self.pytorch_type(path).unwrap_or(UNSEEN)
+        self.pytorch_type(path).or_else(|| self.vendor_type(path)).unwrap_or(UNSEEN)
     }
 
     pub(super) fn pytorch_type(&mut self, path: &Path) -> Option<Ty> {
@@ -387,14 +387,19 @@ impl Exec<'_> {
 
     /// A value of which only the type is known: a kernel parameter.
     /// An object of a class whose members may be anything: what a method is called on.
-    pub fn some_object(&mut self, class: Name) -> Option<Rc<Place>> {
-        let Ty::Struct(of) = self.named_type(&Path::simple(class)) else { return None };
+    pub fn some_object(&mut self, class: &Path) -> Option<(Rc<Place>, Rc<StructTy>)> {
+        let Ty::Struct(of) = self.named_type(class) else { return None };
         let fields =
             of.fields.iter().map(|field| self.symbolic(&field.ty, field.name.as_str(), None)).collect();
         let value = Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None }));
         let slot = SlotId(self.slots.len() as u32);
-        self.slots.push(super::value::Slot { name: class, ty: Ty::Struct(of), value, is_reference: false });
-        Some(Rc::new(Place::Slot { slot, path: Vec::new() }))
+        self.slots.push(super::value::Slot {
+            name: class.name,
+            ty: Ty::Struct(of.clone()),
+            value,
+            is_reference: false,
+        });
+        Some((Rc::new(Place::Slot { slot, path: Vec::new() }), of))
     }
 
     pub fn symbolic(&mut self, ty: &Ty, name: &str, param: Option<usize>) -> Val {

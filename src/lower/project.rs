@@ -11,7 +11,9 @@ use petgraph::visit::Bfs;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::macros::MacroDef;
-use crate::ir::ast::{Alias, EnumDef, FunctionDef, Instantiation, Name, StructDef, Unit, VarDecl};
+use crate::ir::ast::{
+    Alias, ClassInstantiation, EnumDef, FunctionDef, Instantiation, Name, StructDef, Unit, VarDecl,
+};
 use crate::source::include::{IncludeResolver, normalize};
 use crate::source::{FileId, Sources, Span};
 
@@ -46,6 +48,7 @@ pub struct Project {
     globals: Table<VarDecl>,
     macros: Table<Arc<MacroDef>>,
     instantiations: Table<Instantiation>,
+    class_instantiations: Table<ClassInstantiation>,
     directories: Vec<PathBuf>,
     /// The components of each file's directory, as numbers.
     parts: Vec<Vec<u32>>,
@@ -147,6 +150,9 @@ impl Project {
             for item in &unit.instantiations {
                 push(&mut self.instantiations, item.function.name, id, item.clone());
             }
+            for item in &unit.class_instantiations {
+                push(&mut self.class_instantiations, item.class.name, id, item.clone());
+            }
             for item in &file.macros {
                 push(&mut self.macros, item.name, id, Arc::new(item.clone()));
             }
@@ -224,6 +230,12 @@ impl Project {
         let is_template = !of.item.template.is_empty() && of.item.specialization.is_none();
         let named = self.instantiations.get(&of.item.name).filter(|_| is_template);
         named.into_iter().flatten().filter(is_one).collect()
+    }
+
+    /// The explicit instantiations of a method's class, in files that see the method: `template class Solver<double>;`
+    pub fn class_instantiations(&self, of: &Entry<Arc<FunctionDef>>) -> Vec<&Entry<ClassInstantiation>> {
+        let named = of.item.class.and_then(|class| self.class_instantiations.get(&class));
+        named.into_iter().flatten().filter(|entry| self.closure(entry.file).contains(&of.file)).collect()
     }
 
     /// Is the name declared as a kernel anywhere in the unit or defined as one that the unit can reach?

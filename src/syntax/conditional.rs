@@ -339,7 +339,7 @@ impl Walk<'_> {
             self.open.push(chain);
             return;
         }
-        if let Some(wanted) = self.instead_of_error(at, link) {
+        if let Some(wanted) = self.instead_of_error(at, link).or_else(|| self.instead_of_no_case(at, link)) {
             let directive = self.tokens.get(wanted).copied().unwrap_or(token);
             self.facts.undecided.push(self.undecided(wanted, directive, false));
             chain.wanted = Some(wanted);
@@ -374,12 +374,7 @@ impl Walk<'_> {
         if !link.has_else {
             return None;
         }
-        let mut branches = Vec::new();
-        let mut from = at;
-        while let Some(link) = self.links.get(&from).filter(|link| link.part != Part::End) {
-            branches.push((from, from + 1..link.next.min(self.tokens.len())));
-            from = link.next;
-        }
+        let branches = self.directives(at);
         let is_error = |tokens: &Range<usize>| {
             let first = self.tokens.get(tokens.clone()).and_then(|tokens| tokens.first());
             first.is_some_and(|&token| {
@@ -394,6 +389,48 @@ impl Walk<'_> {
         }
         let mut others = branches.iter().filter(|(_, tokens)| !is_error(tokens));
         others.find(|(from, _)| condition(*from, false).is_none()).map(|(from, _)| *from)
+    }
+
+    /// The first branch that a definition could choose and that makes a macro the `case` of a dispatch, where the macro is
+    /// nothing otherwise: flags of the build say what is compiled in.
+    fn instead_of_no_case(&self, at: usize, link: Link) -> Option<usize> {
+        if !link.has_else {
+            return None;
+        }
+        let branches = self.directives(at);
+        let defines = |tokens: &Range<usize>| -> Vec<macros::MacroDef> {
+            let tokens = self.tokens.get(tokens.clone()).unwrap_or_default().iter();
+            let directives = tokens.filter(|token| token.kind == Kind::Directive);
+            let texts = directives.map(|&token| macros::clean(slice(self.text, token)));
+            texts
+                .filter_map(|text| match directive_name(&text) {
+                    ("define", rest) => macros::parse_define(rest, 0, Presence::Live),
+                    _ => None,
+                })
+                .collect()
+        };
+        let condition = |from: usize, strict| self.wants(*self.tokens.get(from)?, strict);
+        let chosen = branches.iter().find(|(from, _)| condition(*from, true) != Some(false))?;
+        let nothing: Vec<macros::MacroDef> = defines(&chosen.1)
+            .into_iter()
+            .filter(|def| def.params.is_some() && def.body.is_empty())
+            .collect();
+        let is_case = |def: macros::MacroDef| {
+            def.body.trim_start().starts_with("case ") && nothing.iter().any(|other| other.name == def.name)
+        };
+        let mut others = branches.iter().filter(|(from, _)| condition(*from, false).is_none());
+        others.find(|(_, tokens)| defines(tokens).into_iter().any(is_case)).map(|(from, _)| *from)
+    }
+
+    /// The directives of the `#if` at `at`, each with the tokens of its branch.
+    fn directives(&self, at: usize) -> Vec<(usize, Range<usize>)> {
+        let mut branches = Vec::new();
+        let mut from = at;
+        while let Some(link) = self.links.get(&from).filter(|link| link.part != Part::End) {
+            branches.push((from, from + 1..link.next.min(self.tokens.len())));
+            from = link.next;
+        }
+        branches
     }
 
     fn next_branch(&mut self, at: usize, token: Token) {
@@ -456,14 +493,7 @@ impl Walk<'_> {
 
     /// The token ranges of the branches of the `#if` at `at`.
     fn branches(&self, at: usize) -> Vec<Range<usize>> {
-        let mut branches = Vec::new();
-        let mut from = at;
-        while let Some(link) = self.links.get(&from).filter(|link| link.part != Part::End) {
-            let end = link.next.min(self.tokens.len());
-            branches.push(from + 1..end);
-            from = link.next;
-        }
-        branches
+        self.directives(at).into_iter().map(|(_, tokens)| tokens).collect()
     }
 
     fn is_balanced(&self, at: usize, link: Link) -> bool {

@@ -262,7 +262,7 @@ fn is_about_nothing_else(finding: &Finding, kernels: &[&KernelFact]) -> bool {
 }
 
 fn fails(args: &VerifyArgs, project: &Project, finding: &Finding) -> bool {
-    let config = project.config(finding.span.file).map_or(FailOn::Note, |config| config.fail_on);
+    let config = project.config(finding.span.file).map_or(FailOn::Warn, |config| config.fail_on);
     args.fail_on.unwrap_or(config).fails(finding.level)
 }
 

@@ -180,9 +180,18 @@ impl<'a> Builder<'a> {
         Some(TemplateParam { name, kind, is_pack })
     }
 
-    /// `template __global__ void k<float>(float*);`
+    /// `template __global__ void k<float>(float*);`, `template class Solver<double>;`
     pub(super) fn instantiation(&mut self, node: Node) {
         let specs = self.specs(node);
+        let is_class = self
+            .flat
+            .children(node)
+            .any(|child| matches!(child.kind, Kind::ClassSpecifier | Kind::StructSpecifier));
+        if is_class && let Type::Named(class) = &specs.ty {
+            let (class, span) = (class.clone(), self.span(node));
+            self.unit.class_instantiations.push(ClassInstantiation { class, span });
+            return;
+        }
         let Some(declarator) = self.flat.field(node, Field::Declarator) else { return };
         let declared = self.declare(declarator, specs.ty, specs.is_const);
         let (Some(function), Some(layer)) = (declared.path, declared.function) else { return };
