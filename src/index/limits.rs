@@ -10,6 +10,8 @@ pub const CALL_DEPTH: usize = 14;
 pub const KERNEL_STEPS: usize = 40_000;
 /// Statements executed for one host root, with everything it calls.
 pub const HOST_STEPS: usize = 60_000;
+/// Class templates instantiated for one kernel instance or one host root; further ones are types that are not seen.
+pub const TYPES_PER_KERNEL: usize = 1_500;
 /// What the instantiation of a class template counts in statements.
 pub const STEPS_PER_TYPE: usize = 10;
 /// Bytes of a host function's body above which it is not executed unless it leads to a launch: it prints, checks or fills.

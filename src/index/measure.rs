@@ -239,7 +239,21 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         mask
     }
 
+    /// Is the access switched off for all that this iteration of the host's loops launches?
+    fn is_off_in_launch(&mut self, depth: usize) -> bool {
+        let arena = self.eval.arena;
+        let inner = self.chain.get(depth..).unwrap_or_default();
+        let elsewhere = inner.iter().fold(TID | BID | DATA | UNKNOWN, |bits, id| bits | loop_bit(*id));
+        self.conjuncts.clone().into_iter().filter(|&part| arena.deps(part) & elsewhere == 0).any(|part| {
+            let value = self.eval.eval(part);
+            !value.undefined && value.mask() == 0
+        })
+    }
+
     fn blocks(&mut self, depth: usize) {
+        if depth > 0 && self.is_off_in_launch(depth) {
+            return;
+        }
         let block = match self.plan.hypothesis {
             Some(block) => block.map(i64::from),
             None => self.plan.block.map(|extent| self.eval.uniform(extent).clamp(1, 1024)),

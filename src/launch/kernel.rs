@@ -122,6 +122,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         exec.accesses.clear();
         exec.probing = 0;
         exec.step_limit = exec.steps + limits::KERNEL_STEPS;
+        exec.types = 0;
         let symbols = Dims::symbols(&mut exec.arena);
         let block = launch.and_then(|launch| launch.block).unwrap_or(symbols.block);
         exec.dims = Dims {

@@ -109,6 +109,10 @@ pub struct Exec<'p> {
     pub accesses: Vec<RawAccess>,
     pub launches: Vec<Launch>,
     pub steps: usize,
+    /// Class members whose values are being worked out.
+    pub(super) members: Vec<(String, Span, Name)>,
+    /// Class templates instantiated so far.
+    pub types: usize,
     /// How deep the executor's own recursion is.
     pub depth: usize,
     pub step_limit: usize,
@@ -170,6 +174,8 @@ impl<'p> Exec<'p> {
             accesses: Vec::new(),
             launches: Vec::new(),
             steps: 0,
+            types: 0,
+            members: Vec::new(),
             depth: 0,
             step_limit: limits::HOST_STEPS,
             dims,

@@ -900,15 +900,14 @@ impl Exec<'_> {
             name: owner.name,
             args: owner.args.clone(),
         };
-        if let Ty::Struct(of) = self.named_type(&owner_path)
-            && let Some(value) = self.static_member(&of, path.name)
-        {
+        let Ty::Struct(of) = self.named_type(&owner_path) else { return None };
+        if let Some(value) = self.static_member(&of, path.name) {
             return Some(value);
         }
-        if owner.name.as_str().ends_with("numeric_limits") {
-            return None;
-        }
-        None
+        // An enumerator of that name belongs to another class.
+        self.project.enumerator(&self.tu, path.name)?;
+        let value = self.named_unknown(&format!("{}::{}", of.name, path.name));
+        Some(Val::Int(value, Ty::INT))
     }
 
     fn global_name(&mut self, path: &Path) -> Val {

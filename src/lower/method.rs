@@ -8,7 +8,7 @@ use super::types::{StructTy, Ty};
 use super::value::{Obj, Place, SlotId, Val};
 use super::vendor;
 use crate::index::limits;
-use crate::ir::ast::{self, Expr, FunctionDef, Name, Path};
+use crate::ir::ast::{self, Expr, FunctionDef, Name, Path, StructDef};
 use crate::source::Span;
 
 impl Exec<'_> {
@@ -185,6 +185,18 @@ impl Exec<'_> {
     /// `static constexpr` members and enumerators of a class.
     pub fn static_member(&mut self, of: &Rc<StructTy>, name: Name) -> Option<Val> {
         let def = of.def.clone()?;
+        // One whose value leads back to it, for what is not understood on the way, has none.
+        let member = (of.name.clone(), def.span, name);
+        if self.members.contains(&member) {
+            return None;
+        }
+        self.members.push(member);
+        let value = self.static_member_of(of, &def, name);
+        self.members.pop();
+        value
+    }
+
+    fn static_member_of(&mut self, of: &Rc<StructTy>, def: &StructDef, name: Name) -> Option<Val> {
         if let Some(constant) = def.constants.iter().find(|constant| constant.name == name) {
             let env = of.env.clone();
             let constant = constant.clone();

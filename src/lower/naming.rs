@@ -69,7 +69,8 @@ impl Exec<'_> {
             && path.scope.is_empty()
             && let Ty::Struct(of) = self.type_of_place(&this)
         {
-            if of.def.as_ref().is_some_and(|def| def.name == name) && path.args.is_none() {
+            let is_complete = of.size.is_some() || !of.fields.is_empty();
+            if is_complete && of.def.as_ref().is_some_and(|def| def.name == name) && path.args.is_none() {
                 return Ty::Struct(of);
             }
             if let Some(ty) = self.member_type(&of, path) {
@@ -232,6 +233,10 @@ impl Exec<'_> {
         outer: Rc<TemplateEnv>,
     ) -> Ty {
         // Types count as work, too: libraries compute with them.
+        self.types += 1;
+        if self.types > limits::TYPES_PER_KERNEL {
+            return Ty::Unknown("type that takes long to work out");
+        }
         self.steps += limits::STEPS_PER_TYPE;
         let mut env = TemplateEnv { outer: Some(outer), ..TemplateEnv::default() };
         let mut spelling = Vec::new();
@@ -286,7 +291,24 @@ impl Exec<'_> {
         };
         self.structs.insert(key.clone(), Rc::new(placeholder));
         let env = Rc::new(env);
-        let mut of = self.with_env(env.clone(), |exec| exec.layout(def));
+        // Its members may be declared with its own aliases and constants.
+        let within = StructTy {
+            name: name.clone(),
+            size: None,
+            align: 1,
+            fields: Vec::new(),
+            def: Some(def.clone()),
+            file,
+            env: env.clone(),
+            is_vector: false,
+        };
+        let mut of = self.with_env(env.clone(), |exec| {
+            if let Some(frame) = exec.frames.last_mut() {
+                let of = Obj { ty: Rc::new(within), fields: Vec::new(), origin: None };
+                frame.this = Some(Rc::new(Place::Value(Val::Obj(Rc::new(of)))));
+            }
+            exec.layout(def)
+        });
         of.name = name;
         of.file = file;
         of.env = env;
