@@ -207,6 +207,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     )];
     notes.push(cost(place.operation, *whole).to_owned());
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: INFO.default_level,

@@ -97,6 +97,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let cost = cause.cost(place.operation, request.units / request.ideal.max(1e-9));
     let mut notes = vec![if is_rest_used { cause::USED_BY_OTHERS.to_owned() } else { cost }];
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: INFO.default_level,
