@@ -61,10 +61,17 @@ fn unmarked(source: &str) -> String {
 
 /// The findings of one file that is a whole project, with its sources.
 fn findings(name: &str, source: &str, own: Option<&str>) -> (Sources, Vec<Finding>) {
+    findings_of(&[(name.to_owned(), source.to_owned())], own)
+}
+
+/// The findings of a project, with its sources.
+fn findings_of(files: &[(String, String)], own: Option<&str>) -> (Sources, Vec<Finding>) {
     let mut input = Input::default();
-    let file = input.sources.add(SourceFile::new(name, source.to_owned()));
-    input.checked.push(file);
-    let named = marks(source);
+    for (name, source) in files {
+        let file = input.sources.add(SourceFile::new(name, source.clone()));
+        input.checked.push(file);
+    }
+    let named: Vec<Mark> = files.iter().flat_map(|(_, source)| marks(source)).collect();
     let wanted = |finding: &Finding| {
         let rule = finding.rule.name;
         finding.level != Level::Off || own == Some(rule) || named.iter().any(|mark| mark.rule == rule)
@@ -80,7 +87,18 @@ fn findings(name: &str, source: &str, own: Option<&str>) -> (Sources, Vec<Findin
 
 /// What differs between marks and findings, a line each.
 fn compare(name: &str, source: &str, own: Option<&str>, counted: &mut BTreeMap<String, u32>) -> Vec<String> {
-    let (sources, mut found) = findings(name, source, own);
+    let (sources, found) = findings(name, source, own);
+    compare_with(name, source, &sources, found, counted)
+}
+
+/// The same for one file of a project with its findings.
+fn compare_with(
+    name: &str,
+    source: &str,
+    sources: &Sources,
+    mut found: Vec<Finding>,
+    counted: &mut BTreeMap<String, u32>,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     for mark in marks(source) {
         let Mark { line, kind, rule, text } = &mark;
@@ -246,6 +264,26 @@ fn every_line_of_the_kernels_says_what_is_marked() {
     }
     println!("known wrong: {counted:?}");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_header_is_what_its_includers_make_of_it() {
+    let directory = root().join("fixtures/projects/views");
+    let names = ["cells.h", "compact.cu", "default.cu"];
+    let read = |name: &str| (name.to_owned(), std::fs::read_to_string(directory.join(name)).unwrap());
+    let files = names.map(read);
+    let (sources, found) = findings_of(&files, None);
+    let (mut wrong, mut counted) = (Vec::new(), BTreeMap::new());
+    for (name, source) in &files {
+        let own = |finding: &&Finding| sources.path(finding.span.file) == Path::new(name);
+        let own: Vec<Finding> = found.iter().filter(own).cloned().collect();
+        wrong.extend(compare_with(name, source, &sources, own, &mut counted));
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    let notes: Vec<&String> = found.iter().flat_map(|finding| &finding.notes).collect();
+    let view = "the file is not the same for all who include it: 8 where 1 would do as `compact.cu`, 32 where 8 would \
+                do as `default.cu` includes it";
+    assert_eq!(notes.iter().filter(|note| note.as_str() == view).count(), 1, "{notes:?}");
 }
 
 #[test]

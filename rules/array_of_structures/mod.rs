@@ -230,6 +230,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     )));
     notes.push(if *costs { cost(place.operation, *whole) } else { FREE }.to_owned());
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: if *costs { INFO.default_level } else { Level::Note },

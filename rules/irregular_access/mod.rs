@@ -44,6 +44,7 @@ fn report(cx: &Context, place: &Place<'_>, seen: Seen<'_>, bad: &[Seen<'_>]) -> 
             .to_owned(),
     ];
     notes.extend(place::reach_note(&place.seen, bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: INFO.default_level,

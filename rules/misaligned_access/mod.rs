@@ -62,6 +62,7 @@ fn report(
             .to_owned(),
     ];
     notes.extend(place::reach_note(&place.seen, bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: INFO.default_level,

@@ -105,6 +105,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let mut notes =
         vec![if is_rest_used && is_short { cause::used_by_others(place.operation).to_owned() } else { cost }];
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
+    notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
         rule: &INFO,
         level: if is_free { Level::Note } else { INFO.default_level },

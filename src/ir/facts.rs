@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::source::Span;
+use super::super::source::{FileId, Span};
 
 /// A size or an offset in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -128,6 +128,8 @@ pub struct KernelFact {
     pub name_span: Span,
     /// The whole definition.
     pub span: Span,
+    /// The file whose translation unit it is in, where its own file is another in other units.
+    pub seen_from: Option<FileId>,
     /// The shape the numbers are for.
     pub shape: LaunchShape,
     /// Bytes of dynamic shared memory, where the launch gives a number.

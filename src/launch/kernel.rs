@@ -22,12 +22,14 @@ use crate::lower::overload::is_pack;
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
 use crate::lower::value::{Base, Pointer, Val};
-use crate::source::Sources;
+use crate::source::{FileId, Sources, Span};
 
 /// A kernel as executed, waiting to be measured.
 pub(super) struct Executed {
     pub name: String,
     pub kernel: Entry<Arc<FunctionDef>>,
+    /// See [`KernelFact::seen_from`].
+    pub seen_from: Option<FileId>,
     pub block: Option<[ExprId; 3]>,
     pub grid: Option<[ExprId; 3]>,
     pub host_loops: Vec<LoopId>,
@@ -35,7 +37,7 @@ pub(super) struct Executed {
     pub fixed: Vec<LaunchShape>,
     /// What the launch bounds allow.
     pub most_threads: Option<u32>,
-    pub launch_span: Option<crate::source::Span>,
+    pub launch_span: Option<Span>,
     /// The buffer behind each pointer argument.
     pub buffers: Vec<Option<u32>>,
     /// The value of each scalar argument that is a constant.
@@ -158,9 +160,12 @@ impl<'p, 'd> Runner<'p, 'd> {
         }
         exec.frames.clear();
         let accesses = std::mem::take(&mut exec.accesses);
+        let differs = exec.project.is_seen_differently(kernel.file);
+        let seen_from = differs.then(|| exec.project.file_of(exec.tu.root));
         self.executed.push(Executed {
             name,
             kernel: kernel.clone(),
+            seen_from,
             block: launch.and_then(|launch| launch.block),
             grid: launch.and_then(|launch| launch.grid),
             host_loops: launch.map(|launch| launch.loops.clone()).unwrap_or_default(),
@@ -187,7 +192,7 @@ impl<'p, 'd> Runner<'p, 'd> {
     /// An annotation, the configuration, or launch bounds; empty: hypotheses.
     fn fixed_shapes(&mut self, kernel: &Entry<Arc<FunctionDef>>) -> Vec<LaunchShape> {
         let def = &kernel.item;
-        if let Some(shape) = annotation(self.exec.sources, kernel.file, def) {
+        if let Some(shape) = annotation(self.exec.sources, def) {
             return vec![shape];
         }
         if let Some(shape) = self.declared.find(def.name.as_str()) {
@@ -411,6 +416,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         name: kernel.name.clone(),
         name_span: def.name_span,
         span: def.span,
+        seen_from: kernel.seen_from,
         shape,
         tried: shapes.collect(),
         bases: base_facts,

@@ -4,7 +4,7 @@ use globset::GlobMatcher;
 
 use crate::ir::ast::FunctionDef;
 use crate::ir::facts::{LaunchShape, ShapeSource};
-use crate::source::{FileId, Sources, Span};
+use crate::source::{Sources, Span};
 
 /// Shapes declared in the configuration, first match wins.
 #[derive(Default)]
@@ -28,7 +28,8 @@ impl Declared {
 }
 
 /// `// cudalint: launch(block = 32x8, grid = 64)` in the comment lines before a kernel or at its first lines.
-pub fn annotation(sources: &Sources, file: FileId, kernel: &FunctionDef) -> Option<LaunchShape> {
+pub fn annotation(sources: &Sources, kernel: &FunctionDef) -> Option<LaunchShape> {
+    let file = kernel.span.file;
     let source = sources.get(file);
     let first = source.line(kernel.span.start);
     let body = kernel.body_span.map_or(kernel.span.start, |span| span.start);

@@ -122,13 +122,15 @@ fn analyze_here(input: &Input) -> Analysis {
         .map(|parsed| {
             gaps.extend(parsed.unit.gaps.iter().cloned());
             FileUnit {
+                file: parsed.file,
                 unit: parsed.unit,
                 macros: parsed.macros.into_iter().filter_map(MacroDef::from_front).collect(),
                 includes: parsed.includes,
+                dead_includes: parsed.dead_includes,
             }
         })
         .collect();
-    let project = Project::new(&input.sources, files, &settings.include_dirs);
+    let project = Project::new(&input.sources, files);
     let declared =
         Declared::new(settings.shapes.iter().map(|shape| (shape.name.as_str(), shape.block, shape.grid)));
     let kernels = roots::analyze(&project, &input.sources, &declared);

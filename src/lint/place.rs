@@ -7,7 +7,7 @@ use super::super::ir::facts::{
 };
 use super::super::memory::device::SECTOR_BYTES;
 use super::super::memory::{Lanes, global};
-use super::super::source::{Sources, Span};
+use super::super::source::{FileId, Sources, Span};
 use super::finding::Numbers;
 use super::rule::Context;
 
@@ -51,7 +51,10 @@ pub fn is_once_a_block(seen: &Seen<'_>) -> bool {
 pub fn launches<'a>(seen: &[Seen<'a>]) -> Vec<&'a KernelFact> {
     let mut launches: Vec<&KernelFact> = Vec::new();
     for Seen { kernel, .. } in seen {
-        if !launches.iter().any(|known| known.name == kernel.name && known.shape == kernel.shape) {
+        let is_same = |known: &&KernelFact| {
+            known.name == kernel.name && known.shape == kernel.shape && known.seen_from == kernel.seen_from
+        };
+        if !launches.iter().any(is_same) {
             launches.push(kernel);
         }
     }
@@ -165,6 +168,25 @@ pub fn reach_note(all: &[Seen<'_>], bad: &[Seen<'_>]) -> Option<String> {
     let few = names.iter().take(4).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 4 { format!(" and {} more", names.len() - 4) } else { String::new() };
     Some(format!("reached from {few}{more}; the numbers are the worst of them"))
+}
+
+/// What an access costs as each of several files includes it, where that differs.
+pub fn view_note(sources: &Sources, seen: &[Seen<'_>]) -> Option<String> {
+    let mut views: Vec<(FileId, String)> = Vec::new();
+    for Seen { kernel, access } in seen {
+        let (Some(from), Some(request)) = (kernel.seen_from, access.request.as_ref()) else { continue };
+        if !views.iter().any(|(known, _)| *known == from) {
+            views.push((from, format!("{} where {} would do", units(request), mean(request.ideal))));
+        }
+    }
+    let (_, first) = views.first()?;
+    if views.iter().all(|(_, cost)| cost == first) {
+        return None;
+    }
+    let told =
+        views.iter().take(3).map(|(from, cost)| format!("{cost} as `{}`", sources.path(*from).display()));
+    let told: Vec<String> = told.collect();
+    Some(format!("the file is not the same for all who include it: {} includes it", told.join(", ")))
 }
 
 /// Sectors over the ideal if every access to a field moved its whole struct; `None` for accesses to no struct. Near 1, the

@@ -491,8 +491,7 @@ impl Exec<'_> {
                 let size = match path.args.as_deref().and_then(<[TemplateArg]>::first) {
                     Some(TemplateArg::Value(expr)) => self.quietly(|exec| exec.value(expr)),
                     Some(TemplateArg::Type(ast::Type::Named(name))) => {
-                        let expr =
-                            Expr { span: Span::new(self.file(), 0, 0), kind: ExprKind::Name(name.clone()) };
+                        let expr = Expr { span: self.nowhere(), kind: ExprKind::Name(name.clone()) };
                         self.quietly(|exec| exec.value(&expr))
                     }
                     _ => self.value(args.get(1)?),

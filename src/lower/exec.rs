@@ -407,6 +407,11 @@ impl<'p> Exec<'p> {
         self.frames.last().map_or(self.tu.root, |frame| frame.file)
     }
 
+    /// A place in the current file for syntax that stands nowhere.
+    pub fn nowhere(&self) -> Span {
+        Span::new(self.project.file_of(self.file()), 0, 0)
+    }
+
     /// Adds a name to the current function's template environment.
     fn bind_template(&mut self, name: Name, value: TemplateValue) {
         let Some(frame) = self.frames.last_mut() else { return };

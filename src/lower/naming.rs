@@ -12,7 +12,7 @@ use crate::index::expr::ExprId;
 use crate::index::limits;
 use crate::ir::ast::{self, Expr, ExprKind, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type};
 use crate::ir::facts::MemorySpace;
-use crate::source::{FileId, Span};
+use crate::source::FileId;
 
 impl Exec<'_> {
     pub fn ty(&mut self, ty: &Type) -> Ty {
@@ -111,7 +111,7 @@ impl Exec<'_> {
             return entry.item.underlying.as_ref().map_or(Ty::INT, |ty| self.ty(ty));
         }
         if path.scope.is_empty() && path.args.is_none() {
-            let at = Span::new(self.file(), 0, 0);
+            let at = self.nowhere();
             let lookup = |name: Name| self.project.macro_at(&self.tu, name, at.file, u32::MAX);
             if let Some(found) = lookup(name)
                 && found.params.is_none()

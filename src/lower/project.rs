@@ -6,24 +6,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use petgraph::graphmap::DiGraphMap;
-use petgraph::visit::Bfs;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::macros::MacroDef;
 use crate::ir::ast::{
     Alias, ClassInstantiation, EnumDef, FunctionDef, Instantiation, Name, StructDef, Unit, VarDecl,
 };
-use crate::source::include::{IncludeResolver, normalize};
+use crate::source::include::normalize;
 use crate::source::{FileId, Sources, Span};
 
 /// What one file contributes: its syntax, its macros and the includes it asks for.
-#[derive(Default)]
 pub struct FileUnit {
+    /// Whose text it is.
+    pub file: FileId,
     pub unit: Unit,
     pub macros: Vec<MacroDef>,
-    /// Include paths as written, quoted or angled.
-    pub includes: Vec<String>,
+    pub includes: Vec<FileId>,
+    /// Includes in branches that are not compiled: they inform where nothing else does.
+    pub dead_includes: Vec<FileId>,
 }
 
 #[derive(Clone)]
@@ -56,6 +56,8 @@ pub struct Project {
     programs: FxHashSet<PathBuf>,
     closures: Vec<Arc<Vec<FileId>>>,
     includers: Vec<Vec<FileId>>,
+    /// Files that are there several times.
+    several: FxHashSet<FileId>,
 }
 
 /// The files of a translation unit; the root first.
@@ -63,21 +65,31 @@ pub struct Project {
 pub struct TranslationUnit {
     pub root: FileId,
     set: Arc<FxHashSet<FileId>>,
+    /// The number of each of its files that is not there under its own.
+    seen_as: Arc<FxHashMap<FileId, FileId>>,
 }
 
 impl TranslationUnit {
     pub fn contains(&self, file: FileId) -> bool {
         self.set.contains(&file)
     }
+
+    /// The number under which the unit has a file.
+    fn own(&self, file: FileId) -> FileId {
+        self.seen_as.get(&file).copied().unwrap_or(file)
+    }
 }
 
 impl Project {
-    pub fn new(sources: &Sources, files: Vec<FileUnit>, include_dirs: &[PathBuf]) -> Project {
+    pub fn new(sources: &Sources, files: Vec<FileUnit>) -> Project {
         let mut project = Project { files, ..Project::default() };
-        project.directories = sources
-            .ids()
-            .map(|id| normalize(sources.path(id)).parent().map(Path::to_owned).unwrap_or_default())
-            .collect();
+        let mut seen = FxHashSet::default();
+        project.several =
+            project.files.iter().map(|file| file.file).filter(|file| !seen.insert(*file)).collect();
+        let directory = |file: &FileUnit| {
+            normalize(sources.path(file.file)).parent().map(Path::to_owned).unwrap_or_default()
+        };
+        project.directories = project.files.iter().map(directory).collect();
         let mut numbers = FxHashMap::default();
         for directory in &project.directories {
             let parts = directory.components().map(|part| {
@@ -86,36 +98,53 @@ impl Project {
             });
             project.parts.push(parts.collect());
         }
-        project.resolve_includes(sources, include_dirs);
+        project.close_over_includes();
         project.index();
         project
     }
 
-    fn resolve_includes(&mut self, sources: &Sources, include_dirs: &[PathBuf]) {
-        let resolver = IncludeResolver::new(sources, include_dirs);
-        let mut graph = DiGraphMap::<u32, ()>::new();
-        for (from, file) in self.files.iter().enumerate() {
-            graph.add_node(from as u32);
-            for include in &file.includes {
-                if let Some(to) = resolver.resolve(&self.directories[from], include) {
-                    graph.add_edge(from as u32, to.0, ());
-                }
-            }
-        }
+    fn close_over_includes(&mut self) {
         self.includers = vec![Vec::new(); self.files.len()];
-        for from in 0..self.files.len() as u32 {
-            let mut reached = Vec::new();
-            let mut search = Bfs::new(&graph, from);
-            while let Some(node) = search.next(&graph) {
-                reached.push(FileId(node));
-                if node != from
-                    && let Some(includers) = self.includers.get_mut(node as usize)
-                {
-                    includers.push(FileId(from));
+        for from in (0..self.files.len() as u32).map(FileId) {
+            let closure = self.closure_of(from);
+            for node in closure.iter().skip(1) {
+                if let Some(includers) = self.includers.get_mut(node.0 as usize) {
+                    includers.push(from);
                 }
             }
-            self.closures.push(Arc::new(reached));
+            self.closures.push(Arc::new(closure));
         }
+    }
+
+    /// The file, then what it includes, then what it would include; each file once.
+    fn closure_of(&self, from: FileId) -> Vec<FileId> {
+        let mut reached = vec![from];
+        let mut seen = FxHashSet::from_iter([self.file_of(from)]);
+        let mut follow = |reached: &mut Vec<FileId>, also_dead: bool| {
+            let mut at = 0;
+            while let Some(file) = reached.get(at).and_then(|at| self.files.get(at.0 as usize)) {
+                let dead = file.dead_includes.iter().filter(|_| also_dead);
+                for next in file.includes.iter().chain(dead) {
+                    if seen.insert(self.file_of(*next)) {
+                        reached.push(*next);
+                    }
+                }
+                at += 1;
+            }
+        };
+        follow(&mut reached, false);
+        follow(&mut reached, true);
+        reached
+    }
+
+    /// Is the file another for some who include it than for others?
+    pub fn is_seen_differently(&self, number: FileId) -> bool {
+        self.several.contains(&self.file_of(number))
+    }
+
+    /// The file that a number stands for.
+    pub fn file_of(&self, number: FileId) -> FileId {
+        self.files.get(number.0 as usize).map_or(number, |file| file.file)
     }
 
     fn index(&mut self) {
@@ -166,7 +195,12 @@ impl Project {
             _ => file,
         };
         let files = self.closures.get(root.0 as usize).cloned().unwrap_or_default();
-        TranslationUnit { root, set: Arc::new(files.iter().copied().collect()) }
+        let others = files.iter().map(|file| (self.file_of(*file), *file)).filter(|(file, own)| file != own);
+        TranslationUnit {
+            root,
+            set: Arc::new(files.iter().copied().collect()),
+            seen_as: Arc::new(others.collect()),
+        }
     }
 
     /// The files that include `file`, nearest roots in file order.
@@ -190,14 +224,17 @@ impl Project {
         let others: Vec<_> =
             entries.iter().filter(bodied).filter(|entry| self.related(tu.root, entry.file)).collect();
         let best = others.iter().map(|entry| self.nearness(tu.root, entry.file)).max();
-        others.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best).collect()
+        let mut seen = FxHashSet::default();
+        let nearest = others.into_iter().filter(|entry| Some(self.nearness(tu.root, entry.file)) == best);
+        // Of several views of one function the first stands in.
+        nearest.filter(|entry| seen.insert(entry.item.name_span)).collect()
     }
 
     /// The declarations without a body of the function whose name is defined at a place: in what its file includes, and
     /// wherever a call would mean it.
     pub fn declarations(&self, defined: Span) -> Vec<&Entry<Arc<FunctionDef>>> {
-        let unit = self.files.get(defined.file.0 as usize).map(|file| &file.unit);
-        let mut functions = unit.into_iter().flat_map(|unit| &unit.functions);
+        let views = self.files.iter().filter(|file| file.file == defined.file);
+        let mut functions = views.flat_map(|file| &file.unit.functions);
         let Some(definition) = functions.find(|function| function.name_span == defined) else {
             return Vec::new();
         };
@@ -275,6 +312,7 @@ impl Project {
         offset: u32,
     ) -> Option<Arc<MacroDef>> {
         let Some(entries) = self.macros.get(&name) else { return super::pytorch::dispatch_macro(name) };
+        let file = tu.own(file);
         let here = entries.iter().rfind(|entry| entry.file == file && entry.item.offset < offset);
         let found = here.or_else(|| entries.iter().rfind(|entry| tu.contains(entry.file)));
         found.map(|entry| entry.item.clone()).filter(|found| !found.is_undef)

@@ -8,7 +8,6 @@ use super::value::Val;
 use crate::ir::ast::{
     Expr, ExprKind, FunctionDef, Instantiation, Name, TemplateArg, TemplateParamKind, Type,
 };
-use crate::source::Span;
 
 impl Exec<'_> {
     pub fn template_values(&mut self, def: &FunctionDef, args: &[TemplateArg]) -> Vec<TemplateValue> {
@@ -53,7 +52,7 @@ impl Exec<'_> {
                 {
                     return TemplateValue::Type(ty);
                 }
-                let span = Span::new(self.file(), 0, 0);
+                let span = self.nowhere();
                 let expr = Expr { span, kind: ExprKind::Name(path.clone()) };
                 TemplateValue::Value(self.quietly(|exec| exec.value(&expr)))
             }

@@ -37,6 +37,9 @@ pub struct Facts {
     pub live: Vec<Token>,
     /// Directives that stay in the text because their `#if` keeps all its branches.
     pub kept_directives: Vec<u32>,
+    /// The names that conditions ask for and that no build is known to define or not, the include guard's not among them;
+    /// sorted.
+    pub tested: Vec<String>,
 }
 
 /// How deep parentheses, operators and macros in a condition may nest, and conditionals before they are looked into.
@@ -220,6 +223,7 @@ pub fn resolve(text: &str, tokens: &[Token], defines: &Defines) -> Facts {
     };
     walk.facts.live.reserve(tokens.len());
     walk.guard = walk.include_guard();
+    walk.facts.tested = walk.tested();
     walk.run();
     walk.facts
 }
@@ -532,7 +536,7 @@ impl Walk<'_> {
             })
     }
 
-    /// `#ifndef X` + `#define X` as the file's first two directives, before any other token.
+    /// `#ifndef X` + `#define X` as the file's first two directives, before any other token, with the `#endif` as its last.
     fn include_guard(&self) -> Option<usize> {
         let mut directives =
             self.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Directive);
@@ -560,7 +564,31 @@ impl Walk<'_> {
                 .trim(),
             _ => return None,
         };
-        (define == "define" && guarded == name).then_some(at)
+        let mut last = at;
+        while let Some(link) = self.links.get(&last).filter(|link| link.part != Part::End) {
+            last = link.next;
+        }
+        let is_whole = last.saturating_add(1) >= self.tokens.len();
+        (define == "define" && guarded == name && is_whole).then_some(at)
+    }
+
+    fn tested(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (at, link) in &self.links {
+            let Some(token) =
+                self.tokens.get(*at).filter(|_| link.part != Part::End && self.guard != Some(*at))
+            else {
+                continue;
+            };
+            let text = macros::clean(slice(self.text, *token));
+            let (name, condition) = directive_name(&text);
+            if name != "else" {
+                names.extend(words(condition).map(str::to_owned));
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     fn lookup(&self, name: &str) -> Option<Option<&MacroDef>> {
@@ -569,6 +597,13 @@ impl Walk<'_> {
             None => self.defines.get(name).filter(|def| def.presence == Presence::Live).map(Some),
         }
     }
+}
+
+/// The names in a condition or in a macro's body that a file may define.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    let begins_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let parts = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    parts.filter(begins_name).filter(|word| *word != "defined" && builtin(word).is_none())
 }
 
 /// Evaluates `#if` expressions; `None` is unknown.

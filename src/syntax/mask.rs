@@ -30,6 +30,8 @@ pub struct Masked {
     /// Bytes known not to be compiled.
     pub dead: Vec<Range<u32>>,
     pub undecided: Vec<Undecided>,
+    /// The names that conditions ask for.
+    pub tested: Vec<String>,
     pub gaps: Vec<Gap>,
 }
 
@@ -157,6 +159,7 @@ pub fn mask(file: FileId, text: &str, defines: &Defines, options: &MaskOptions) 
         includes: facts.includes,
         dead: facts.dead,
         undecided: facts.undecided,
+        tested: facts.tested,
     };
     masked.attributes.sort_by_key(|attribute| attribute.start);
     masked.statement_macros.sort_by_key(|statement| statement.span.start);

@@ -11,5 +11,6 @@ mod mask_kernel;
 mod mask_scope;
 pub mod mask_types;
 mod mask_words;
+mod variants;
 
 pub use build::{parse_expr, parse_stmts, parse_type};
