@@ -102,7 +102,10 @@ impl<'p, 'd> Runner<'p, 'd> {
 
     fn alone(&mut self, kernel: &Entry<Arc<FunctionDef>>) {
         let instances = self.exec.project.instantiations(kernel);
-        let picked = instances.iter().enumerate().filter(|(place, _)| is_picked(*place, instances.len()));
+        let picked = instances
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| is_picked(*place, instances.len(), limits::LAUNCHES_PER_KERNEL));
         for (_, instance) in picked {
             self.exec.tu = self.exec.project.unit_of(instance.file, false);
             self.exec.push_frame(kernel.item.name, instance.file, Rc::default(), None);
@@ -217,10 +220,9 @@ impl<'p, 'd> Runner<'p, 'd> {
 
 /// Is the launch or the instance one of the few that are analysed of a kernel's many? They are spread evenly: a table of instances goes from
 /// small to large.
-pub fn is_picked(place: usize, all: usize) -> bool {
-    let most = limits::LAUNCHES_PER_KERNEL;
+pub fn is_picked(place: usize, all: usize, most: usize) -> bool {
     // The places that `most` steps of the way from 0 to `all - 1` come to.
-    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1) == place)
+    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1).max(1) == place)
 }
 
 /// Launch bounds up to this tell the block; larger ones are what any block fits.

@@ -1,5 +1,6 @@
 //! Which host functions to execute, and the facts of a whole project.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::index::limits;
 use crate::ir::ast::{ClassInstantiation, ExprKind, FunctionDef, Instantiation, Name, Path, StmtKind};
 use crate::ir::facts::KernelFact;
 use crate::ir::walk;
-use crate::lower::exec::{Exec, Mode};
+use crate::lower::exec::{Exec, Launch, Mode};
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::TemplateEnv;
 use crate::source::{FileId, Sources, Span};
@@ -215,7 +216,10 @@ fn instances<'p>(project: &'p Project, host: &'p HostFunction) -> Vec<(&'p HostF
         return vec![(host, Instance::Written)];
     }
     let count = found.len();
-    let picked = found.into_iter().enumerate().filter(|(place, _)| is_picked(*place, count));
+    let picked = found
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| is_picked(*place, count, limits::LAUNCHES_PER_KERNEL));
     picked.map(|(_, instance)| (host, instance)).collect()
 }
 
@@ -278,21 +282,30 @@ fn run_root(
     entered.insert(root.item.name_span);
     let spans = launches.iter().map(|launch| launch.span).collect();
     let mut runner = Runner::new(exec, declared);
-    let mut of_kernel: FxHashMap<Span, usize> = FxHashMap::default();
+    let mut of_kernel: BTreeMap<Span, Vec<&Launch>> = BTreeMap::new();
     for launch in &launches {
-        *of_kernel.entry(launch.kernel.item.name_span).or_default() += 1;
+        of_kernel.entry(launch.kernel.item.name_span).or_default().push(launch);
     }
-    let mut counts: FxHashMap<Span, usize> = FxHashMap::default();
-    for launch in &launches {
-        let kernel = launch.kernel.item.name_span;
-        let all = of_kernel.get(&kernel).copied().unwrap_or(0);
-        let count = counts.entry(kernel).or_default();
-        if is_picked(*count, all) {
-            runner.launch(launch);
-        }
-        *count += 1;
+    for launches in of_kernel.into_values() {
+        picked(launches).into_iter().for_each(|launch| runner.launch(launch));
     }
     RootFacts { launches: spans, entered, kernels: runner.finish() }
+}
+
+/// The few launches of one kernel that are analysed: one of each place in the source before a second one of any.
+fn picked(launches: Vec<&Launch>) -> Vec<&Launch> {
+    let most = limits::LAUNCHES_PER_KERNEL;
+    let mut seen = FxHashSet::default();
+    let (first, again): (Vec<&Launch>, Vec<&Launch>) =
+        launches.into_iter().partition(|launch| seen.insert(launch.span));
+    let left = most.saturating_sub(first.len());
+    spread(first, most).chain(spread(again, left)).collect()
+}
+
+/// So many of them, evenly spread.
+fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
+    let count = all.len();
+    all.into_iter().enumerate().filter(move |(place, _)| is_picked(*place, count, most)).map(|(_, one)| one)
 }
 
 /// Kernels that nothing launches.

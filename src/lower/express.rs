@@ -1059,17 +1059,20 @@ impl Exec<'_> {
     }
 
     pub fn enumerator_value(&mut self, def: &ast::EnumDef, place: usize) -> ExprId {
-        let mut value = self.arena.constant(0);
-        for (at, (_, init)) in def.items.iter().enumerate().take(place + 1) {
-            if let Some(expr) = init {
-                let known = self.quietly(|exec| exec.value(expr));
-                value = self.atom(&known);
-            } else if at > 0 {
-                let one = self.arena.constant(1);
-                value = self.arena.add(value, one);
-            }
+        let items = def.items.get(..=place).unwrap_or(&def.items);
+        let stated = items.iter().rposition(|(_, init)| init.is_some());
+        let distance = self.arena.constant(place.saturating_sub(stated.unwrap_or(0)) as i64);
+        let Some((name, Some(expr))) = stated.and_then(|at| items.get(at)) else { return distance };
+        // What leads back to itself, for what is not understood on the way, is not known; nor is what takes too long.
+        let member = (String::new(), def.span, *name);
+        if self.out_of_budget() || self.members.contains(&member) {
+            return self.named_unknown(name.as_str());
         }
-        value
+        self.members.push(member);
+        let known = self.quietly(|exec| exec.value(expr));
+        self.members.pop();
+        let value = self.atom(&known);
+        self.arena.add(value, distance)
     }
 
     /// `threadIdx` and its kin.
