@@ -165,6 +165,8 @@ impl<'a> Planner<'a> {
             launch: launch(kernel, given, &source),
             predictions,
             others,
+            params: kernel.params.iter().map(|param| param.name.clone()).collect(),
+            made_up: made,
             whole_file: Some(self.sources.get(file).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
             defines: self.defines_of(file),
@@ -212,7 +214,13 @@ impl<'a> Planner<'a> {
             twins: Vec::new(),
             is_invariant: access.operation == Operation::Load
                 && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
+            by_data: access.flow.guarded_by_data,
+            calls: access.calls.iter().map(|call| self.file_and_line(*call)).collect(),
         })
+    }
+
+    fn file_and_line(&self, span: Span) -> (String, u32) {
+        (super::slice::line_path(self.sources.path(span.file)), self.sources.line(span))
     }
 
     /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
