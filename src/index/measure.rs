@@ -287,7 +287,11 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     /// the fewer they are. Any first few of them are spread over the plane.
     fn plane(&self, [gx, gy, gz]: [i64; 3]) -> Option<Vec<[i64; 3]>> {
         let arena = self.eval.arena;
-        let compares = |id: &ExprId| super::affine::block_axes(arena, *id)[..2] == [true, true];
+        let compares = |id: &ExprId| {
+            let is_one =
+                matches!(arena.node(*id), Node::Binary { op: Op::Lt | Op::Le | Op::Eq | Op::Ne, .. });
+            is_one && super::affine::block_axes(arena, *id)[..2] == [true, true]
+        };
         let count = gx.saturating_mul(gy);
         if count > SMALL_PLANE || count * gz <= 4 || !self.conjuncts.iter().any(compares) {
             return None;
