@@ -263,13 +263,20 @@ fn cases() -> Vec<Case> {
         changed(&accumulates, "accumulates(const float* in", "accumulates(const float* __restrict__ in");
     accumulates.job.fixes = vec![Fixed { count_requests: true, ..restrict }];
     accumulates.check = saves_requests;
-    let mut traced = fails(
-        "reads_past_the_end",
-        vec![floats(256), floats(256)],
-        "load of `in[threadIdx.x + 16]` at kernels.cu",
-    );
+    let mut traced =
+        fails("reads_past_the_end", vec![floats(256), floats(256)], "`in[threadIdx.x + 16]` at kernels.cu:");
     traced.job.trace = true;
     traced.job.predictions = vec![place_of("in[threadIdx.x + 16]")];
+    let one_too_far = |kernel, count, bytes, words| {
+        let launch = Launch { grid: [1; 3], block: [count, 1, 1], shared_bytes: 0 };
+        let made = |bytes| Arg::buffer(bytes, Fill::Float { element_bytes: 4 });
+        let args = vec![made(u64::from(count) * bytes), made(u64::from(count) * bytes)];
+        let mut case = Case { failure: Some(words), ..case(kernel, launch, args) };
+        case.job.params = vec!["in".to_owned(), "out".to_owned()];
+        case.job.predictions =
+            vec![Prediction { access_bytes: bytes as u32, ..place_in(kernel, "in[threadIdx.x + 1]") }];
+        case
+    };
     let persisting =
         Case { job: Job { window: Some(WINDOW), ..Job::default() }, failure: None, check: reset_pays };
     let mut by_nvcc = case("structs", LINEAR, vec![floats(8192), floats(2048)]);
@@ -299,11 +306,16 @@ fn cases() -> Vec<Case> {
         accumulates,
         persisting,
         by_nvcc,
-        // 64 B past the end are past the mapping; 250 floats end 24 B before it.
-        fails("writes_past_the_end", vec![floats(256)], "outside its buffers"),
+        // 64 B past the end are past the mapping of what ends with its page; what begins with its page has canaries.
+        fails("writes_past_the_end", vec![floats(256)], "argument 0: 64 B were written after its end"),
         fails("writes_into_the_last_256", vec![floats(250)], "argument 0: 24 B were written after its end"),
         fails("reads_past_the_end", vec![floats(256), floats(256)], "outside its buffers"),
         traced,
+        // 252 floats end with their page, 250 end 8 B before it, and 251 bytes 5.
+        one_too_far("reads_one_too_far", 252, 4, "outside its buffers"),
+        one_too_far("reads_one_too_far", 250, 4, "reads 4 B past the end of `in`"),
+        one_too_far("reads_a_byte_too_far", 251, 1, "reads 1 B past the end of `in`"),
+        fails("reads_beyond_shared", vec![index(256, 1 << 30), index(256, 1)], "accessed shared memory"),
         fails("reads_before_the_start", vec![floats(256), floats(256)], "outside its buffers"),
         fails("far_away", vec![floats(256)], "outside its buffers"),
         fails("hangs", vec![floats(1), floats(1)], "the kernel takes 1"),
@@ -370,13 +382,20 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         here: None,
         twins: Vec::new(),
         is_invariant: false,
+        by_data: false,
+        calls: Vec::new(),
     }
 }
 
 /// A load of four bytes whose text stands once in the kernels.
 fn place_of(expression: &str) -> Prediction {
-    let (at, line) =
-        KERNELS.lines().enumerate().find(|(_, line)| line.contains(expression)).expect("the expression");
+    place_in("", expression)
+}
+
+/// A load of four bytes on a kernel's first line.
+fn place_in(kernel: &str, expression: &str) -> Prediction {
+    let is_it = |line: &str| line.contains(kernel) && line.contains(expression);
+    let (at, line) = KERNELS.lines().enumerate().find(|(_, line)| is_it(line)).expect("the expression");
     let column = line.find(expression).expect("the expression") as u32 + 1;
     let expression = Some(expression.to_owned());
     Prediction { column: Some(column), expression, ..prediction(0, at as u32 + 1, "global load 4: 4/4") }

@@ -1,6 +1,6 @@
 //! The affine view: what an address depends on, in words.
 
-use super::expr::{Arena, Axis, DATA, Deps, ExprId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
+use super::expr::{Arena, Axis, BID, DATA, Deps, ExprId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 
 /// The part of an address that multiplies one axis of `threadIdx`.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,6 +158,34 @@ fn gather_unknowns(arena: &Arena, roots: &[ExprId], into_equalities: bool) -> Ve
         }
     }
     found.into_iter().collect()
+}
+
+/// The axes of `blockIdx` that a value depends on, besides what it loads.
+pub fn block_axes(arena: &Arena, root: ExprId) -> [bool; 3] {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut axes = [false; 3];
+    let mut stack = vec![root];
+    while let Some(id) = stack.pop() {
+        if arena.deps(id) & BID == 0 || !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Symbol(Symbol::BlockIdx(axis)) => {
+                if let Some(axis) = axes.get_mut(axis.index()) {
+                    *axis = true;
+                }
+            }
+            Node::Symbol(Symbol::LoopVar(of, _)) | Node::Final { of, .. } => {
+                if let Some(of) = arena.loops.get(of.0 as usize) {
+                    stack.push(of.cond);
+                    stack.extend(of.vars.iter().flat_map(|var| [var.init, var.next]));
+                }
+            }
+            Node::Load { .. } | Node::Opaque { .. } => {}
+            _ => stack.extend(arena.children(id)),
+        }
+    }
+    axes
 }
 
 /// A number that tells the threads of one block apart, or of one warp: tests of it do not ask where an array ends.

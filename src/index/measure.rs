@@ -81,8 +81,18 @@ pub struct Plan<'a> {
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
 }
 
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// A grid that nobody gives.
 const OPEN_GRID: [i64; 3] = [512, 64, 8];
+
+/// Blocks of a plane that are all looked at where it matters which side of the diagonal they lie on.
+const SMALL_PLANE: i64 = 64;
+
+/// Requests of a warp in each of these.
+const REQUESTS_IN_PLANE: usize = 2;
 
 /// Requests kept of one access.
 const SAMPLES: usize = 96;
@@ -266,10 +276,13 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         self.eval.set_launch(block, grid.unwrap_or(OPEN_GRID));
         let count = |tally: &Tally| tally.requests + tally.irregular + tally.undefined;
         let before = count(&self.tally);
-        let samples = self.sample_blocks(grid);
+        let plane = grid.and_then(|grid| self.plane(grid));
+        let warps = (block[0] * block[1] * block[2] / WARP as i64).max(1) as usize;
+        let few = plane.as_ref().map(|_| REQUESTS_IN_PLANE * warps);
+        let samples = plane.unwrap_or_else(|| self.sample_blocks(grid));
         let share = self.left / samples.len().max(1);
         for index in samples {
-            self.one_block(depth, block, index, share.max(64));
+            self.one_block(depth, block, index, few.unwrap_or(share.max(64)));
         }
         if self.needed & BID == 0 {
             return;
@@ -282,6 +295,24 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             }
             self.one_block(depth, block, index, share.max(64));
         }
+    }
+
+    /// All blocks of a small plane of a known grid, where a condition compares their places on two axes: those on the diagonal weigh in
+    /// the fewer they are. Any first few of them are spread over the plane.
+    fn plane(&self, [gx, gy, gz]: [i64; 3]) -> Option<Vec<[i64; 3]>> {
+        let arena = self.eval.arena;
+        let compares = |id: &ExprId| {
+            let is_one =
+                matches!(arena.node(*id), Node::Binary { op: Op::Lt | Op::Le | Op::Eq | Op::Ne, .. });
+            is_one && super::affine::block_axes(arena, *id)[..2] == [true, true]
+        };
+        let count = gx.saturating_mul(gy);
+        if count > SMALL_PLANE || count * gz <= 4 || !self.conjuncts.iter().any(compares) {
+            return None;
+        }
+        let step = (count * 5 / 8..).find(|step| gcd(*step, count) == 1)?;
+        let place = |at: i64| at * step % count;
+        Some((0..count).map(|at| [place(at) % gx, place(at) / gx, gz / 2]).collect())
     }
 
     /// All blocks of a tiny grid, else neighbours in the middle: two, or as many as start at different places of a sector.

@@ -5,12 +5,13 @@
 //! parent can say how far a killed child came.
 
 use std::io::{Read, Write};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use super::compile::{self, Cubin};
 use super::device::{Gpu, Inputs, Kernel, Side};
-use super::job::{Arch, FixRun, Fixed, Job, Method, Run, Timing};
-use super::{counters, library, persisting, recorder};
+use super::job::{Arch, FixRun, Fixed, Job, Method, Run, TOO_SLOW, Timing};
+use super::{counters, device, library, persisting, recorder};
 
 /// Begins the line that holds the answer as JSON.
 pub const ANSWER: &str = "\u{1e}cudalint-answer ";
@@ -30,6 +31,12 @@ const MOST_SETS: u64 = 16;
 const COMPARED_BYTES: u64 = 1 << 30;
 /// The share of the time limit after which no further fix is begun.
 const SHARE_FOR_FIXES: f64 = 0.5;
+/// Launches' worth of time that counting takes (measured on an H200: 60 to 80).
+const COUNTING: f64 = 80.0;
+/// Seconds that counting may take while smaller sizes are left to try.
+const HASTY_SECONDS: f64 = 1.0;
+/// Most time spent on timing a kernel whose fixes are not timed, in milliseconds.
+const ALONE_BUDGET_MS: f64 = 50.0;
 /// The share of the time limit after which a launch counts as one that does not end.
 const SHARE_FOR_ONE_LAUNCH: f64 = 0.2;
 
@@ -91,46 +98,61 @@ fn fill(job: &Job, run: &mut Run, begun: Instant) -> Result<(), String> {
     if job.compile_only {
         step("compiling");
         let arch = job.arch.ok_or("no architecture to compile for was named")?;
-        let cubin = compiled(job, &job.source, job.whole_file.as_deref(), arch, run)?;
+        let cubin =
+            or_by_nvcc(compiled_nvrtc(job, &job.source, arch), job, job.whole_file.as_deref(), arch, run)?;
         run.compiler = Some(cubin.compiler);
         return Ok(());
     }
     library::driver()?;
     step("opening the device");
+    let arch = job.arch.map_or_else(|| device::arch().map(Arch::from), Ok)?;
+    let beside = Beside::begin(job, arch);
     let gpu = Gpu::open()?;
     run.device = Some(gpu.info.clone());
-    let arch = job.arch.unwrap_or(Arch::from(gpu.info.arch));
     if let Some(window) = job.window {
         return persisting::demonstrate(window, &gpu, arch, run);
     }
+    let trace =
+        |inputs: &Inputs| recorder::trace(job, &gpu, inputs, |source| compiled_nvrtc(job, source, arch));
     if job.trace {
         step("tracing");
-        let inputs = gpu.inputs(&job.args, Side::End)?;
-        run.out_of_range = recorder::trace(job, &gpu, &inputs, |source| compiled_nvrtc(job, source, arch))?;
+        run.out_of_range = trace(&gpu.inputs(&job.args, Side::End)?)?;
         return Ok(());
     }
     step("compiling");
-    let cubin = compiled(job, &job.source, job.whole_file.as_deref(), arch, run)?;
+    let cubin = beside.kernel(job, arch, run)?;
     run.compiler = Some(cubin.compiler.clone());
 
     step("making inputs");
     let kernel = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
-    let inputs = gpu.inputs(&job.args, Side::End)?;
+    let inputs = gpu.inputs(&job.args, Side::Start)?;
     if !gpu.guards_loads() {
         run.notes.push("this device maps no guard pages: loads outside buffers are not noticed".to_owned());
     }
 
     step("running the kernel");
+    let launched = Instant::now();
     run.out_of_range = guarded_run(job, &gpu, &kernel, &inputs)?;
-    if inputs.has_room_around() {
-        // What lies before a buffer that ends with its page is mapped: loads there show where it begins with one.
-        let other = gpu.inputs(&job.args, Side::Start)?;
+    is_fast_enough(job, launched.elapsed().as_secs_f64(), begun, || kernel.time(&gpu, &[&inputs], 1))?;
+    if run.out_of_range.is_empty() && inputs.has_room_after() {
+        // What lies behind a buffer that begins with its page is mapped: loads there show where it ends with one.
+        let other = gpu.inputs(&job.args, Side::End)?;
         run.out_of_range.extend(guarded_run(job, &gpu, &kernel, &other)?);
         run.out_of_range.dedup();
+        if other.unguarded() > 0 && run.out_of_range.is_empty() {
+            step("tracing");
+            match trace(&other) {
+                Ok(outside) => run.out_of_range = outside,
+                Err(_) => run.notes.push(format!(
+                    "loads less than {} B past the end of a buffer are not noticed: the kernel that looks for them does not compile",
+                    other.unguarded()
+                )),
+            }
+        }
     }
     if run.out_of_range.is_empty() {
         step("timing the kernel");
-        let bench = Bench { job, gpu: &gpu, arch, kernel: &kernel, begun };
+        let bench = Bench { job, gpu: &gpu, arch, kernel: &kernel, beside: &beside, begun };
         match bench.time(run, &inputs) {
             Ok(timing) => run.timing = Some(timing),
             Err(reason) => run.notes.push(format!("not timed: {reason}")),
@@ -159,6 +181,26 @@ fn fill(job: &Job, run: &mut Run, begun: Instant) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the kernel can be measured in time, after a first launch of some seconds; the time of another, in milliseconds,
+/// decides, since the first may have taken long for other reasons.
+fn is_fast_enough(
+    job: &Job,
+    first: f64,
+    begun: Instant,
+    again: impl FnOnce() -> Result<Vec<f64>, String>,
+) -> Result<(), String> {
+    let left = job.seconds - begun.elapsed().as_secs_f64();
+    let most = if job.hasty { left.min(HASTY_SECONDS) } else { left };
+    if job.seconds == 0.0 || COUNTING * first <= most {
+        return Ok(());
+    }
+    let launch = again()?.first().map_or(first, |ms| ms / 1e3);
+    if COUNTING * launch > most {
+        return Err(format!("{TOO_SLOW}: {:.0} ms a launch", 1e3 * launch));
+    }
+    Ok(())
+}
+
 /// One launch; what it wrote outside its buffers.
 fn guarded_run(job: &Job, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -> Result<Vec<String>, String> {
     kernel.launch(inputs)?;
@@ -169,15 +211,63 @@ fn guarded_run(job: &Job, gpu: &Gpu, kernel: &Kernel, inputs: &Inputs) -> Result
     inputs.out_of_range()
 }
 
-/// NVRTC first; where it refuses the slice, the whole file by nvcc.
-fn compiled(
+/// What NVRTC made of a slice.
+type Compiled = Result<Cubin, String>;
+
+/// Compilations on threads of their own, beside the opening of the device and each other: the kernel's, then its fixes'.
+struct Beside(Vec<OnceLock<Compiled>>, mpsc::Receiver<(usize, Compiled)>);
+
+impl Beside {
+    fn begin(job: &Job, arch: Arch) -> Beside {
+        let sources = if job.window.is_some() || job.trace {
+            Vec::new()
+        } else {
+            std::iter::once(&job.source).chain(job.fixes.iter().map(|fix| &fix.source)).collect()
+        };
+        let (sender, receiver) = mpsc::channel();
+        let job = Arc::new(Job { source: String::new(), ..job.clone() });
+        for (place, source) in sources.iter().enumerate() {
+            let (sender, job, source) = (sender.clone(), job.clone(), (*source).clone());
+            std::thread::spawn(move || {
+                // Nobody may be waiting any more.
+                let _ = sender.send((place, compiled_nvrtc(&job, &source, arch)));
+            });
+        }
+        Beside(sources.iter().map(|_| OnceLock::new()).collect(), receiver)
+    }
+
+    /// Waits for one of them; a thread that ended without an answer is compiled again here.
+    fn wait(&self, place: usize) -> Option<Compiled> {
+        let slot = self.0.get(place)?;
+        while slot.get().is_none() {
+            let (place, compiled) = self.1.recv().ok()?;
+            if let Some(slot) = self.0.get(place) {
+                let _ = slot.set(compiled);
+            }
+        }
+        slot.get().cloned()
+    }
+
+    fn kernel(&self, job: &Job, arch: Arch, run: &mut Run) -> Compiled {
+        let first = self.wait(0).unwrap_or_else(|| compiled_nvrtc(job, &job.source, arch));
+        or_by_nvcc(first, job, job.whole_file.as_deref(), arch, run)
+    }
+
+    fn fix(&self, place: usize, job: &Job, fix: &Fixed, arch: Arch, run: &mut Run) -> Compiled {
+        let first = self.wait(place + 1).unwrap_or_else(|| compiled_nvrtc(job, &fix.source, arch));
+        or_by_nvcc(first, job, fix.whole_file.as_deref(), arch, run)
+    }
+}
+
+/// Where NVRTC refuses the slice, the whole file by nvcc.
+fn or_by_nvcc(
+    first: Compiled,
     job: &Job,
-    source: &str,
     whole_file: Option<&str>,
     arch: Arch,
     run: &mut Run,
 ) -> Result<Cubin, String> {
-    let refused = match compiled_nvrtc(job, source, arch) {
+    let refused = match first {
         Ok(cubin) => return Ok(cubin),
         Err(refused) => refused,
     };
@@ -228,6 +318,7 @@ struct Bench<'a> {
     gpu: &'a Gpu,
     arch: Arch,
     kernel: &'a Kernel,
+    beside: &'a Beside,
     begun: Instant,
 }
 
@@ -241,20 +332,20 @@ impl Bench<'_> {
         // Without a fix to compare with the time is a side note: one set of inputs will do.
         let sets = if job.fixes.is_empty() { 1 } else { wanted.min(possible).clamp(1, MOST_SETS) };
         let more: Vec<Inputs> =
-            (1..sets).map(|_| gpu.inputs(&job.args, Side::End)).collect::<Result<_, _>>()?;
+            (1..sets).map(|_| gpu.inputs(&job.args, Side::Start)).collect::<Result<_, _>>()?;
         let sets: Vec<&Inputs> = std::iter::once(inputs).chain(&more).collect();
 
         let most = if job.fixes.is_empty() { TIMED_ALONE } else { TIMED };
         let (before_ms, launches) = median_time(gpu, self.kernel, &sets, most)?;
         let input_sets = sets.len() as u32;
         let mut timing = Timing { before_ms, launches, input_sets, fixes: Vec::new() };
-        for fix in &job.fixes {
+        for (place, fix) in job.fixes.iter().enumerate() {
             let mut outcome =
                 FixRun { title: fix.title.clone(), rule: fix.rule.clone(), ..FixRun::default() };
             if job.seconds > 0.0 && self.begun.elapsed().as_secs_f64() > SHARE_FOR_FIXES * job.seconds {
                 outcome.note = Some("no time was left before the limit".to_owned());
             } else {
-                if let Err(reason) = self.time_fix(fix, run, &sets, &mut outcome) {
+                if let Err(reason) = self.time_fix(place, fix, run, &sets, &mut outcome) {
                     outcome.note = Some(reason);
                 }
             }
@@ -265,6 +356,7 @@ impl Bench<'_> {
 
     fn time_fix(
         &self,
+        place: usize,
         fix: &Fixed,
         run: &mut Run,
         sets: &[&Inputs],
@@ -272,7 +364,7 @@ impl Bench<'_> {
     ) -> Result<(), String> {
         let (job, gpu) = (self.job, self.gpu);
         step("compiling the fix");
-        let cubin = compiled(job, &fix.source, fix.whole_file.as_deref(), self.arch, run)?;
+        let cubin = self.beside.fix(place, job, fix, self.arch, run)?;
         let fixed = gpu.load(&cubin.bytes, &cubin.name, job.launch, &job.args)?;
         step("running the fix");
         if let Some(inputs) = sets.first().filter(|inputs| inputs.bytes() <= COMPARED_BYTES) {
@@ -306,7 +398,8 @@ pub(super) fn median_time(
 ) -> Result<(f64, u32), String> {
     let warm = kernel.time(gpu, sets, 2)?;
     let one = warm.last().copied().unwrap_or(0.0).max(1e-3);
-    let launches = ((TIMING_BUDGET_MS / one) as usize).clamp(1, most);
+    let budget = if most == TIMED_ALONE { ALONE_BUDGET_MS } else { TIMING_BUDGET_MS };
+    let launches = ((budget / one) as usize).clamp(1, most);
     let mut times = kernel.time(gpu, sets, launches)?;
     times.sort_by(f64::total_cmp);
     let median = times.get(times.len() / 2).copied().unwrap_or(one);

@@ -5,7 +5,7 @@
 //! compiler may have merged accesses of a line into wider instructions or split one into narrower; then sectors of the line
 //! are compared, within the bounds that hold for any merge: the widest member alone and all members apart.
 
-use super::job::{FixRun, Job, Measured, Prediction, Run, Space, Status, Verification, Window};
+use super::job::{Direction, FixRun, Job, Measured, Prediction, Run, Space, Status, Verification, Window};
 
 /// One verdict per prediction, in their order.
 pub fn compare(job: &Job, run: &Run) -> Vec<Verification> {
@@ -107,7 +107,7 @@ pub fn left_persisting(window: Window, run: &Run) -> Verification {
     let slower = super::persisting::is_slower(timing.before_ms, after);
     let status = if slower { Status::Confirmed } else { Status::Refuted };
     let reason = format!(
-        "a kernel that re-reads {set:.1} MiB took {:.3} ms after one that left a window of {:.1} MiB (hit ratio {}, {:.1} MiB \
+        "the first launch of a kernel that re-reads {set:.1} MiB took {:.3} ms after one that left a window of {:.1} MiB (hit ratio {}, {:.1} MiB \
          set aside) persisting, and {after:.3} ms after `cudaCtxResetPersistingL2Cache()`",
         timing.before_ms,
         mib(window.bytes),
@@ -125,7 +125,7 @@ pub fn left_persisting(window: Window, run: &Run) -> Verification {
 }
 
 fn left_its_buffers(outside: &str) -> String {
-    format!("with the inputs made for it the kernel left its buffers: {outside}")
+    format!("with the inputs made for it the kernel leaves its buffers: {outside}")
 }
 
 struct Outcome<'a> {
@@ -197,6 +197,10 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
         );
     }
     let line: Vec<&Measured> = line.into_iter().filter(|measured| measured.active > 0).collect();
+    let has_it = line.iter().any(|measured| agrees(prediction, predicted, measured).is_some());
+    if let Some(outcome) = called(job, run, prediction, predicted).filter(|_| !has_it) {
+        return outcome;
+    }
     if line.is_empty() && !prediction.twins.is_empty() {
         return with_twin(job, run, prediction);
     }
@@ -215,11 +219,47 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
     };
     match agrees(prediction, predicted, nearest) {
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
-        None => unrolled(job, prediction, predicted, &same)
+        None => compared_and_swapped(prediction, &line)
+            .or_else(|| unrolled(job, prediction, predicted, &same))
             .or_else(|| merged_among(job, prediction, predicted, &line))
             .or_else(|| elsewhere(job, prediction, &line))
             .unwrap_or_else(|| differs(prediction, nearest)),
     }
+}
+
+/// An access of an inlined function whose instruction carries another line, where the source itself has no access of the kind: that of a
+/// call that leads to it, or of the use of what it loads. Which of several such it is does not show, so all have to agree.
+fn called<'a>(job: &Job, run: &'a Run, prediction: &Prediction, predicted: f64) -> Option<Outcome<'a>> {
+    let strays = strays(job, run, prediction);
+    let agrees = |stray: &&Measured| agrees(prediction, predicted, stray).is_some();
+    let is_call = |stray: &&Measured| {
+        let mut calls = prediction.calls.iter();
+        calls.any(|(file, line)| *line == stray.line && same_file(file, &stray.file))
+    };
+    if prediction.calls.is_empty() {
+        return None;
+    }
+    if let Some(&here) = strays.iter().find(|stray| is_call(stray) && agrees(stray)) {
+        let reason = format!("its instruction carries line {}, where its function is called", here.line);
+        return Some(Outcome::of(Status::Confirmed, here, Some(reason)));
+    }
+    let first = *strays.first().filter(|_| strays.iter().all(agrees))?;
+    let reason = format!("its function is inlined and its instruction carries line {}", first.line);
+    Some(Outcome::of(Status::Confirmed, first, Some(reason)))
+}
+
+/// Instructions of a prediction's kind and width on lines where the source accesses nothing of the kind.
+fn strays<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Vec<&'a Measured> {
+    let known: Vec<&Prediction> = job.predictions.iter().chain(&job.others).collect();
+    let is_stray = |measured: &&Measured| {
+        let (file, line) = (measured.file.clone(), measured.line);
+        let at = Prediction { file, line, end_line: line, ..prediction.clone() };
+        measured.active > 0
+            && measured.access_bytes == prediction.access_bytes
+            && is_at(measured, &at)
+            && !known.iter().any(|other| is_at(measured, other))
+    };
+    run.measured.iter().filter(is_stray).collect()
 }
 
 /// The line of an access that the compiler made one with another to the same address.
@@ -248,15 +288,9 @@ fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a
 /// does not show, so all have to agree.
 fn moved<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Option<Outcome<'a>> {
     let predicted = prediction.value()?;
-    let known: Vec<&Prediction> = job.predictions.iter().chain(&job.others).collect();
-    let strays = run.measured.iter().filter(|measured| {
-        let at = |line| Prediction { line, end_line: line, ..prediction.clone() };
-        measured.active > 0
-            && measured.access_bytes == prediction.access_bytes
-            && is_at(measured, &at(measured.line))
-            && !known.iter().any(|other| is_at(measured, other))
-    });
-    let strays: Vec<&Measured> = strays.collect();
+    let strays = strays(job, run, prediction);
+    let strays: Vec<&Measured> =
+        strays.into_iter().filter(|stray| same_file(&stray.file, &prediction.file)).collect();
     let first = *strays.first()?;
     let reason = format!(
         "the compiler made one instruction of it and of the same access on line {}, and put it to line {}",
@@ -296,7 +330,12 @@ fn unrolled<'a>(
              the {several} accesses of the line"
         ),
     };
-    close(wanted, average).then(|| Outcome::of(Status::Confirmed, nearest, Some(reason)))
+    // Of requests whose lanes are all off, as in `agrees`.
+    let total_ideal: u64 = same.iter().map(|measured| measured.total_ideal()).sum();
+    let ideal = prediction.ideal().filter(|&ideal| ideal > 0.0);
+    let factor = ideal.map_or(1.0, |ideal| total_ideal as f64 / requests.max(1) as f64 / ideal);
+    let diluted = factor > 0.0 && factor < 1.0 && close(wanted, average / factor);
+    (close(wanted, average) || diluted).then(|| Outcome::of(Status::Confirmed, nearest, Some(reason)))
 }
 
 fn shares_line(prediction: &Prediction, other: &Prediction) -> bool {
@@ -370,8 +409,24 @@ fn elsewhere<'a>(job: &Job, prediction: &Prediction, line: &[&'a Measured]) -> O
     let why = match prediction.twins.first() {
         Some(line) => format!("line {line} accesses the same address"),
         None if prediction.is_invariant => "its loop does not change the address".to_owned(),
+        None if prediction.by_data => {
+            return is_explained(job, prediction, predicted, line).then(|| {
+                Outcome::not_run(
+                    "the instructions of this line are those of its other accesses, and data decide whether this one is made",
+                )
+            });
+        }
         None => return None,
     };
+    is_explained(job, prediction, predicted, line).then(|| {
+        Outcome::not_run(format!(
+            "the instructions of this line are those of its other accesses, and {why}: the compiler makes this access there once"
+        ))
+    })
+}
+
+/// Whether every instruction of a line is one of its other accesses.
+fn is_explained(job: &Job, prediction: &Prediction, predicted: f64, line: &[&Measured]) -> bool {
     let others = job.predictions.iter().chain(&job.others);
     let others = others.filter(|other| other.id != prediction.id && shares_line(prediction, other));
     let others: Vec<(f64, f64)> = others.filter_map(|other| Some((other.value()?, other.ideal()?))).collect();
@@ -380,16 +435,25 @@ fn elsewhere<'a>(job: &Job, prediction: &Prediction, line: &[&'a Measured]) -> O
         let fits = |of: f64, ideal: f64| close(of, measured.value()) || is_ideal && close(of, ideal);
         others.iter().any(|&(of, ideal)| !close(predicted, of) && fits(of, ideal))
     };
-    line.iter().all(is_other).then(|| {
+    line.iter().all(is_other)
+}
+
+/// An atomic that the device does not have in its width: rounds of compare-and-swap, with fewer lanes each.
+fn compared_and_swapped<'a>(prediction: &Prediction, line: &[&'a Measured]) -> Option<Outcome<'a>> {
+    let is_narrow = prediction.operation == Direction::Atomic && prediction.access_bytes < 4;
+    let swaps = is_narrow && line.iter().any(|measured| measured.opcode.contains("CAS"));
+    swaps.then(|| {
         Outcome::not_run(format!(
-            "the instructions of this line are those of its other accesses, and {why}: the compiler makes this access there once"
+            "the compiler makes rounds of compare-and-swap of an atomic of {} B, and each round has the lanes that are left",
+            prediction.access_bytes
         ))
     })
 }
 
 /// A line where no instruction has the predicted width.
 fn merged<'a>(job: &Job, prediction: &Prediction, predicted: f64, line: &[&'a Measured]) -> Outcome<'a> {
-    let outcome = merged_among(job, prediction, predicted, line);
+    let outcome = compared_and_swapped(prediction, line);
+    let outcome = outcome.or_else(|| merged_among(job, prediction, predicted, line));
     if let Some(outcome) = outcome.or_else(|| elsewhere(job, prediction, line)) {
         return outcome;
     }
@@ -454,7 +518,6 @@ fn merged_among<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::Direction;
     use super::*;
 
     fn prediction(bytes: u32, sectors: f64, ideal: f64) -> Prediction {
@@ -476,6 +539,8 @@ mod tests {
             here: None,
             twins: Vec::new(),
             is_invariant: false,
+            by_data: false,
+            calls: Vec::new(),
         }
     }
 
@@ -541,6 +606,11 @@ mod tests {
         let answer = one(vec![prediction(4, 43.0 / 9.0, 4.0)], all.clone());
         assert_eq!(answer.status, Status::Confirmed);
         assert!(answer.reason.is_some_and(|reason| reason.contains("9 instructions, 4.78")));
+        // Every other request without a lane.
+        let off = |sectors: u64| measured(4, 20, 320, 10 * sectors, 40);
+        let mut half = vec![off(5); 7];
+        half.extend([off(4), off(4)]);
+        assert_eq!(one(vec![prediction(4, 43.0 / 9.0, 4.0)], half).status, Status::Confirmed);
         // As many accesses as instructions: no loop.
         let nine = vec![prediction(4, 43.0 / 9.0, 4.0); 9];
         assert_eq!(one(nine, all).status, Status::Refuted);
@@ -613,6 +683,60 @@ mod tests {
         let unlike = Prediction { ideal_sectors: Some(1.0), ..prediction(4, 32.0, 1.0) };
         let fixed = Job { predictions: vec![unlike], ..job(false) };
         assert_eq!(compare(&fixed, &run(10, 10)).remove(0).status, Status::Refuted);
+    }
+
+    #[test]
+    fn an_inlined_access_may_carry_the_line_of_its_call() {
+        // Called on lines 20 and 30; line 3 has the instruction of one of the calls, line 30 that of the other.
+        let at = |calls: &[u32]| Prediction {
+            calls: calls.iter().map(|line| ("src/a.cu".to_owned(), *line)).collect(),
+            ..prediction(4, 8.0, 4.0)
+        };
+        let measured_at = |line, sectors| Measured { line, ..measured(4, 10, 320, sectors, 40) };
+        let run = || vec![measured_at(3, 40), measured_at(30, 80)];
+        let answer = one(vec![at(&[30])], run());
+        assert_eq!(answer.status, Status::Confirmed);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("carries line 30, where its")));
+        // Line 31 uses what is loaded for the call on line 20: the only other instruction there is.
+        assert_eq!(
+            one(vec![at(&[20])], vec![measured_at(3, 40), measured_at(31, 80)]).status,
+            Status::Confirmed
+        );
+        let two = vec![measured_at(3, 40), measured_at(31, 80), measured_at(32, 160)];
+        assert_eq!(one(vec![at(&[20])], two).status, Status::Refuted);
+        assert_eq!(one(vec![at(&[])], run()).status, Status::Refuted);
+        // Not where the source accesses memory on the line itself.
+        let other = Prediction { id: 8, line: 30, end_line: 30, ..prediction(4, 8.0, 4.0) };
+        let job = Job { predictions: vec![at(&[30])], others: vec![other], ..Job::default() };
+        assert_eq!(
+            compare(&job, &Run { measured: run(), ..Run::default() }).remove(0).status,
+            Status::Refuted
+        );
+    }
+
+    #[test]
+    fn what_data_decide_is_not_refuted_by_its_neighbours() {
+        let by_data = |by_data| Job {
+            predictions: vec![Prediction { by_data, ..prediction(4, 8.0, 4.0) }],
+            others: vec![Prediction { id: 8, ..prediction(4, 4.0, 4.0) }],
+            ..Job::default()
+        };
+        let run = || Run { measured: vec![measured(4, 10, 320, 40, 40)], ..Run::default() };
+        assert_eq!(compare(&by_data(true), &run()).remove(0).status, Status::NotRun);
+        assert_eq!(compare(&by_data(false), &run()).remove(0).status, Status::Refuted);
+    }
+
+    #[test]
+    fn narrow_atomics_are_rounds() {
+        let atomic = Prediction { operation: Direction::Atomic, ..prediction(2, 4.0, 1.0) };
+        let swap = Measured {
+            operation: Some(Direction::Atomic),
+            opcode: "ATOM.CAS.32".to_owned(),
+            ..measured(4, 10, 200, 35, 10)
+        };
+        let answer = one(vec![atomic], vec![swap]);
+        assert_eq!(answer.status, Status::NotRun);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("compare-and-swap of an atomic of 2 B")));
     }
 
     #[test]

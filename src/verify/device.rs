@@ -8,13 +8,14 @@
 //!
 //! ```text
 //! unmapped | before: canaries | the buffer | after: canaries | unmapped
-//!          ^ page             ^ 256 B                        ^ page
+//!          ^ page             ^ 16 B                         ^ page
 //! ```
 //!
-//! Pages are of 2 MiB, buffers start at 256 bytes as `cudaMalloc`'s do. At [`Side::End`] the buffer ends with the mapping, up
-//! to the 255 bytes that its alignment leaves; at [`Side::Start`] it begins with it. What lies between buffer and page is
-//! filled with a canary, which a store changes; a load there is seen only by running at both sides. Not noticed: loads in
-//! the last 255 bytes, and accesses more than [`GUARD_PAGES`] away that hit another buffer.
+//! Pages are of 2 MiB. At [`Side::Start`] the buffer begins with its page, aligned as `cudaMalloc`'s are: there the kernel is
+//! measured. At [`Side::End`] it ends with the last page, up to the 15 bytes that an alignment for the widest access may
+//! leave: there the kernel is only run. What lies between buffer and page is filled with a canary, which a store changes; a
+//! load there is seen by running at the other side, or in these 15 bytes by [`super::recorder::trace`]. Not noticed:
+//! accesses more than [`GUARD_PAGES`] away that hit another buffer.
 
 use std::ffi::{CStr, CString, c_void};
 
@@ -30,8 +31,8 @@ use super::job::{Arg, Buffer, DOES_NOT_END, Device, Fill, Launch, MOST_BYTES};
 const GUARD: u64 = 64 << 10;
 /// Bytes of unmapped addresses before and after every mapping.
 pub const GUARD_PAGES: u64 = 256 << 20;
-/// The alignment of `cudaMalloc`.
-const ALIGNMENT: u64 = 256;
+/// The widest access: no address needs to be a multiple of more.
+const ALIGNMENT: u64 = 16;
 const CANARY: u8 = 0xa5;
 /// Fills above this are repetitions of a block of this size.
 const BLOCK: usize = 1 << 20;
@@ -108,6 +109,9 @@ pub fn explain(error: result::DriverError) -> String {
         sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => "the kernel accessed an address outside its buffers",
         sys::CUresult::CUDA_ERROR_MISALIGNED_ADDRESS => "the kernel made a misaligned access",
         sys::CUresult::CUDA_ERROR_LAUNCH_FAILED => "the kernel trapped",
+        sys::CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION => {
+            "the kernel accessed shared memory that its block does not have, or ran into an instruction that is none"
+        }
         sys::CUresult::CUDA_ERROR_ASSERT => "a device assertion failed",
         sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => "not enough device memory",
         sys::CUresult::CUDA_ERROR_INVALID_VALUE => "the launch shape is not possible on this device",
@@ -116,6 +120,19 @@ pub fn explain(error: result::DriverError) -> String {
         _ => return name.to_owned(),
     };
     format!("{words} ({name})")
+}
+
+/// The compute capability of device 0 times ten, which is known long before its context is made.
+pub fn arch() -> Result<u32, String> {
+    use sys::CUdevice_attribute as A;
+    result::init().map_err(explain)?;
+    let device = result::device::get(0).map_err(explain)?;
+    let attribute = |which| {
+        // SAFETY: the device was just got.
+        unsafe { result::device::get_attribute(device, which) }.unwrap_or(0).max(0) as u32
+    };
+    let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    Ok(major * 10 + attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
 }
 
 impl Gpu {
@@ -128,14 +145,12 @@ impl Gpu {
             unsafe { result::device::get_attribute(device, which) }.unwrap_or(0).max(0) as u32
         };
         use sys::CUdevice_attribute as A;
-        let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-        let minor = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
         let mut driver = 0;
         // SAFETY: the pointer is valid.
         let _ = unsafe { sys::cuDriverGetVersion(&mut driver) };
         let info = Device {
             name: result::device::get_name(device).map_err(explain)?,
-            arch: major * 10 + minor,
+            arch: arch()?,
             driver: driver.max(0) as u32,
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
             persisting_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)),
@@ -444,9 +459,14 @@ impl<'a> Inputs<'a> {
         self.placed.iter().map(range).collect()
     }
 
-    /// Whether a load just before or after some buffer would not fault.
-    pub fn has_room_around(&self) -> bool {
-        self.page.is_some() && self.placed.iter().any(|placed| placed.before >= ALIGNMENT)
+    /// The most bytes after a buffer, which ends with its page, whose loads do not fault.
+    pub fn unguarded(&self) -> u64 {
+        self.placed.iter().map(|placed| placed.after).max().unwrap_or(0)
+    }
+
+    /// Whether a load just after some buffer, which begins with its page, would not fault.
+    pub fn has_room_after(&self) -> bool {
+        self.page.is_some() && self.unguarded() > 0
     }
 
     /// The address of the buffer of argument `argument`; 0 where it has none.
@@ -643,14 +663,15 @@ mod tests {
     #[test]
     fn buffers_lie_at_one_end_of_their_pages() {
         let page = 2 << 20;
-        // 1000 B end 24 B before the next 256; the rest of the page is on the other side.
+        // 1000 B end 8 B before the next 16; the rest of the page is on the other side.
         let end = Layout::new(1000, page, Side::End);
-        assert_eq!(end, Layout { mapped: page, before: page - 1024, after: 24 });
+        assert_eq!(end, Layout { mapped: page, before: page - 1008, after: 8 });
+        assert_eq!(Layout::new(4000, page, Side::End).after, 0);
         let start = Layout::new(1000, page, Side::Start);
         assert_eq!(start, Layout { mapped: page, before: 0, after: page - 1000 });
         // A whole number of pages leaves nothing on either side.
         assert_eq!(Layout::new(page, page, Side::End), Layout { mapped: page, before: 0, after: 0 });
-        assert_eq!(Layout::new(0, page, Side::End).after, 256);
+        assert_eq!(Layout::new(0, page, Side::End).after, 16);
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl Places {
         let is_launch = |span: Option<Span>| span.is_some_and(|span| place.contains(span));
         let found = known.iter().find(|kernel| {
             kernel.name_span == of.name_span
+                && kernel.seen_from == of.seen_from
                 && is_launch(kernel.shape.span)
                 && kernel.shape.block == block
                 && kernel.tried.is_empty()

@@ -21,6 +21,10 @@ pub struct Job {
     pub launch: Launch,
     /// In the order of the kernel's parameters.
     pub args: Vec<Arg>,
+    /// Their names.
+    pub params: Vec<String>,
+    /// Template arguments that no launch gives: `BM = 4`.
+    pub made_up: Vec<String>,
     pub predictions: Vec<Prediction>,
     /// What is predicted for the kernel's other accesses, which may share a line or an instruction with those.
     pub others: Vec<Prediction>,
@@ -38,6 +42,8 @@ pub struct Job {
     pub trace: bool,
     /// Compile, and run nothing: needs no device where `arch` is given.
     pub compile_only: bool,
+    /// Do not measure a kernel that takes long for it: smaller sizes are to be tried first.
+    pub hasty: bool,
     /// Seconds that the child may take; fixes are not begun in the second half. 0: no limit.
     pub seconds: f64,
     /// Instead of a kernel, what an access-policy window leaves behind is shown; all but `arch` above is without meaning.
@@ -338,6 +344,12 @@ pub struct Prediction {
     /// A load of the same address in every iteration of its innermost loop, which may be done before it.
     #[serde(default)]
     pub is_invariant: bool,
+    /// Data decide whether it is executed.
+    #[serde(default)]
+    pub by_data: bool,
+    /// File and line of each call that leads to it, outermost first: what is inlined may carry the line of its call.
+    #[serde(default)]
+    pub calls: Vec<(String, u32)>,
 }
 
 /// What the analysis says of an access in one launch with all its numbers.
@@ -404,6 +416,9 @@ pub struct Device {
 pub const MOST_BYTES: u64 = 8 << 30;
 /// Begins the failure of a kernel that was still running when its time was over.
 pub const DOES_NOT_END: &str = "the kernel does not end";
+
+/// Begins the failure of a kernel whose measurement would take too long.
+pub const TOO_SLOW: &str = "the kernel takes too long to be measured";
 
 /// Begins the failure of a child that was still busy when its time was over.
 pub const STOPPED: &str = "stopped after";
@@ -542,7 +557,8 @@ pub struct Run {
 impl Run {
     /// Whether an access outside the buffers ended or spoilt the run.
     pub fn left_its_buffers(&self) -> bool {
-        let fault = |why: &String| why.contains("ILLEGAL_ADDRESS");
+        // The second is an address beyond the block's shared memory (measured on an H200).
+        let fault = |why: &String| why.contains("ILLEGAL_ADDRESS") || why.contains("ILLEGAL_INSTRUCTION");
         !self.out_of_range.is_empty() || self.failure.as_ref().is_some_and(fault)
     }
 
@@ -554,7 +570,8 @@ impl Run {
     /// Whether nothing but the time limit kept it from being measured.
     pub fn took_too_long(&self) -> bool {
         let was_running = |why: &String| why.starts_with(STOPPED) && !why.contains("compiling");
-        self.did_not_end() || self.failure.as_ref().is_some_and(was_running)
+        let is_slow = |why: &String| why.starts_with(TOO_SLOW);
+        self.did_not_end() || self.failure.as_ref().is_some_and(|why| was_running(why) || is_slow(why))
     }
 
     /// Requests to global memory in one launch, where they were counted.

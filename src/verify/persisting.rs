@@ -2,12 +2,14 @@
 //!
 //! The demonstration of `persisting-l2-not-reset`, with kernels of its own and none of the project's host code. The set-aside
 //! and the window are made as the source makes them; a kernel reads the window, whose lines persist; another then reads a
-//! working set of three quarters of the L2 again and again, which fits the L2 where all of it may be used. It is timed beside
-//! the persisting lines and once more after `cudaCtxResetPersistingL2Cache()` and a limit of 0.
+//! working set of three quarters of the L2 again and again, which fits the L2 where all of it may be used. Its first launch is
+//! timed beside the persisting lines, and where `cudaCtxResetPersistingL2Cache()` and a limit of 0 came between. What went
+//! before is the same both times, from what flushes the L2 to the window. Measured on an H200: 0.56 ms beside 37 MiB left
+//! persisting, 0.28 ms after the reset; further launches are as fast as after it, the lines give way in the first.
 
 use cudarc::driver::{result, sys};
 
-use super::child::{median_time, step};
+use super::child::step;
 use super::compile::{self, Cubin, Request};
 use super::device::{self, Gpu};
 use super::job::{Arch, Arg, Fill, FixRun, Launch, Run, Timing, Window};
@@ -38,8 +40,8 @@ const PASSES: i32 = 50;
 const READS: usize = 10;
 /// What is read before the window, in multiples of the L2: lines that are there already would not be fetched as persisting ones.
 const FLUSH: u64 = 4;
-/// Launches behind each median.
-const TIMED: usize = 11;
+/// First launches behind each median.
+const TIMED: usize = 5;
 /// Blocks of either kernel per multiprocessor, of 256 threads.
 const BLOCKS: u32 = 8;
 
@@ -88,7 +90,7 @@ pub(super) fn is_slower(before_ms: f64, after_ms: f64) -> bool {
     after_ms < before_ms * 0.98
 }
 
-/// Median milliseconds of the following kernel beside the lines that a window leaves behind, and after the reset.
+/// Median milliseconds of the following kernel's first launch beside the lines that a window leaves behind, and after the reset.
 fn times(window: Window, gpu: &Gpu, [stream, follow]: &[Cubin; 2]) -> Result<(f64, f64), String> {
     use sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as SET_ASIDE;
     step("making inputs");
@@ -104,31 +106,49 @@ fn times(window: Window, gpu: &Gpu, [stream, follow]: &[Cubin; 2]) -> Result<(f6
     let (read, flush) = (gpu.plain_inputs(&read)?, gpu.plain_inputs(&flush)?);
     let again = gpu.plain_inputs(&again)?;
 
-    step("reading the window");
     let limit = |bytes: u64| {
         // SAFETY: the context is current.
         unsafe { sys::cuCtxSetLimit(SET_ASIDE, bytes as usize) }.result().map_err(device::explain)
     };
-    limit(window.set_aside).map_err(|why| format!("a set-aside of {} B: {why}", window.set_aside))?;
     let on = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(device::explain)?;
-    policy(on, read.address(0), window)?;
-    stream.launch(&flush)?;
-    gpu.wait()?;
-    for _ in 0..READS {
-        stream.launch_on(on, &read)?;
+    let after = |resets: bool| -> Result<f64, String> {
+        step("reading the window");
+        limit(window.set_aside).map_err(|why| format!("a set-aside of {} B: {why}", window.set_aside))?;
+        policy(on, read.address(0), window)?;
+        stream.launch(&flush)?;
+        gpu.wait()?;
+        for _ in 0..READS {
+            stream.launch_on(on, &read)?;
+        }
+        gpu.wait()?;
+        // Only what the window left behind is to be shown, not the window.
+        policy(on, read.address(0), Window { bytes: 0, ..window })?;
+        if resets {
+            reset()?;
+            limit(0)?;
+        }
+        step("timing the kernel after it");
+        let times = follow.time(gpu, &[&again], 1)?;
+        reset()?;
+        Ok(times.first().copied().unwrap_or(0.0))
+    };
+    // The first launch of all also loads the kernel.
+    after(true)?;
+    let (mut beside, mut freed) = (Vec::new(), Vec::new());
+    for _ in 0..TIMED {
+        beside.push(after(false)?);
+        freed.push(after(true)?);
     }
-    gpu.wait()?;
-    // Only what the window left behind is to be shown, not the window.
-    policy(on, read.address(0), Window { bytes: 0, ..window })?;
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(0.0)
+    };
+    Ok((median(beside), median(freed)))
+}
 
-    step("timing a kernel beside the persisting lines");
-    let (before_ms, _) = median_time(gpu, &follow, &[&again], TIMED)?;
-    step("timing a kernel after the reset");
+fn reset() -> Result<(), String> {
     // SAFETY: the context is current.
-    unsafe { sys::cuCtxResetPersistingL2Cache() }.result().map_err(device::explain)?;
-    limit(0)?;
-    let (after_ms, _) = median_time(gpu, &follow, &[&again], TIMED)?;
-    Ok((before_ms, after_ms))
+    unsafe { sys::cuCtxResetPersistingL2Cache() }.result().map_err(device::explain)
 }
 
 /// Sets a stream's window, whose hits persist and whose misses stream.

@@ -107,7 +107,7 @@ impl<'a> Planner<'a> {
             self.kernels.get(&kernel.name_span).ok_or("the kernel's parameters are not known")?;
         let width = given.block.unwrap_or(kernel.shape.block)[0];
         let (name, made) = self.types.instance(definition, &kernel.name, width);
-        let source = self.slicer.slice(file, &name)?;
+        let source = self.slicer.slice(file, kernel.seen_from, &name)?;
         let mut passed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut several: Vec<&str> = Vec::new();
         for (place, param) in kernel.params.iter().enumerate() {
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
-        let fixes = proposals.iter().map(|proposal| self.fixed(file, &name, proposal));
+        let fixes = proposals.iter().map(|proposal| self.fixed(file, kernel.seen_from, &name, proposal));
         let all = kernel.accesses.iter().enumerate().filter_map(|(index, access)| {
             let prediction = self.prediction(index as u64, access)?;
             Some(Prediction { twins: self.twins(kernel, access), ..prediction })
@@ -165,10 +165,12 @@ impl<'a> Planner<'a> {
             launch: launch(kernel, given, &source),
             predictions,
             others,
-            whole_file: Some(self.sources.get(file).text.clone()),
+            params: kernel.params.iter().map(|param| param.name.clone()).collect(),
+            made_up: made,
+            whole_file: Some(self.sources.get(kernel.seen_from.unwrap_or(file)).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
-            defines: self.defines_of(file),
-            include_dirs: self.include_dirs(file),
+            defines: self.defines_of(kernel.seen_from.unwrap_or(file)),
+            include_dirs: self.include_dirs(kernel.seen_from.unwrap_or(file)),
             source,
             kernel: name,
             ..Job::default()
@@ -212,7 +214,13 @@ impl<'a> Planner<'a> {
             twins: Vec::new(),
             is_invariant: access.operation == Operation::Load
                 && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
+            by_data: access.flow.guarded_by_data,
+            calls: access.calls.iter().map(|call| self.file_and_line(*call)).collect(),
         })
+    }
+
+    fn file_and_line(&self, span: Span) -> (String, u32) {
+        (super::slice::line_path(self.sources.path(span.file)), self.sources.line(span))
     }
 
     /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
@@ -258,7 +266,13 @@ impl<'a> Planner<'a> {
     }
 
     /// The slice of the project with one fix applied.
-    fn fixed(&self, file: FileId, kernel: &str, proposal: &Proposal) -> Result<Fixed, String> {
+    fn fixed(
+        &self,
+        file: FileId,
+        seen_from: Option<FileId>,
+        kernel: &str,
+        proposal: &Proposal,
+    ) -> Result<Fixed, String> {
         let mut sources = Sources::default();
         for id in self.sources.ids() {
             let mut here: Vec<Edit> =
@@ -275,7 +289,7 @@ impl<'a> Planner<'a> {
             title: proposal.title.clone(),
             rule: proposal.rule.clone(),
             ids: proposal.accesses.iter().map(|&index| index as u64).collect(),
-            source: Slicer::new(&sources).slice(file, kernel)?,
+            source: Slicer::new(&sources).slice(file, seen_from, kernel)?,
             whole_file: is_alone.then(|| sources.get(file).text.clone()),
             count_requests: proposal.saves_requests,
         })

@@ -228,16 +228,16 @@ pub(super) fn measure(
     read_back(gpu, module, c"__cl_count", buffer, &placed)
 }
 
-/// Runs the job's kernel, which is known to leave its buffers, and tells which accesses do: their expression and place, and
-/// how far from which argument they went. Empty where none of the predictions' expressions does.
+/// Runs the job's kernel and tells which accesses leave the buffers: their expression and place, and how far from which
+/// argument they went. Empty where none of the accesses with a place does.
 pub(super) fn trace(
     job: &Job,
     gpu: &Gpu,
     inputs: &Inputs,
     compile: impl FnOnce(&str) -> Result<Cubin, String>,
 ) -> Result<Vec<String>, String> {
-    let placed: Vec<&Prediction> =
-        job.predictions.iter().filter(|p| p.column.is_some() && p.expression.is_some()).collect();
+    let all = job.predictions.iter().chain(&job.others);
+    let placed: Vec<&Prediction> = all.filter(|p| p.column.is_some() && p.expression.is_some()).collect();
     let sites: Vec<Site> = placed.iter().map(|p| site(p)).collect();
     let ranges = inputs.ranges();
     let (source, _) = instrument_tracing(&job.source, &sites, ranges.len());
@@ -250,30 +250,38 @@ pub(super) fn trace(
     let words = ranges.iter().flat_map(|range| [range.at, range.at + range.bytes]);
     device::write(pointer, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())?;
     gpu.kernel(module, &cubin.name, job.launch)?.launch(inputs)?;
-    // It faults; what was kept is in host memory.
+    // It may fault; what was kept is in host memory.
     let _ = gpu.wait();
     let found = placed.iter().zip(outside.read()).filter(|(_, at)| *at != 0);
-    Ok(found.filter_map(|(prediction, at)| outside_words(prediction, at, &ranges)).collect())
+    let name = |argument: usize| job.params.get(argument).map(String::as_str);
+    Ok(found.filter_map(|(prediction, at)| outside_words(prediction, at, &ranges, &name)).collect())
 }
 
-/// How an access went out of range in words: `in[i + 16]` at `a.cu:3`, 64 B after the end of argument 0.
-fn outside_words(prediction: &Prediction, at: u64, ranges: &[device::Range]) -> Option<String> {
+/// How an access went out of range in words: `in[i + 16]` at `a.cu:3` reads 68 B past the end of `in`.
+fn outside_words<'n>(
+    prediction: &Prediction,
+    at: u64,
+    ranges: &[device::Range],
+    name: &dyn Fn(usize) -> Option<&'n str>,
+) -> Option<String> {
+    let past = |range: &device::Range| {
+        let end = (at + u64::from(prediction.access_bytes)).checked_sub(range.at + range.bytes);
+        end.filter(|_| at >= range.at).map(|bytes| (bytes, "past the end", range.argument))
+    };
+    let before =
+        |range: &device::Range| Some((range.at.checked_sub(at)?, "before the start", range.argument));
     // Memory far from every buffer is the module's own.
-    let near = ranges.iter().filter_map(|range| {
-        let (side, distance) = match at.checked_sub(range.at + range.bytes) {
-            Some(after) => ("after the end", after),
-            None if at < range.at => ("before the start", range.at - at),
-            None => ("across the end", 0),
-        };
-        (distance < device::GUARD_PAGES).then_some((distance, side, range.argument))
-    });
-    let (distance, side, argument) = near.min()?;
-    let by = if distance == 0 { String::new() } else { format!("{distance} B ") };
+    let near = ranges.iter().filter_map(|range| past(range).or_else(|| before(range)));
+    let (bytes, side, argument) = near.filter(|(bytes, ..)| *bytes < device::GUARD_PAGES).min()?;
+    let does = match prediction.operation {
+        Direction::Load => "reads",
+        Direction::Store => "writes",
+        Direction::Atomic => "updates",
+    };
+    let of = name(argument).map_or(format!("argument {argument}"), |name| format!("`{name}`"));
     let text = prediction.expression.as_deref().unwrap_or_default();
-    Some(format!(
-        "{} of `{text}` at {}:{}, {by}{side} of argument {argument}",
-        prediction.operation, prediction.file, prediction.line
-    ))
+    let (file, line) = (&prediction.file, prediction.line);
+    Some(format!("`{text}` at {file}:{line} {does} {bytes} B {side} of {of}"))
 }
 
 fn site(prediction: &Prediction) -> Site<'_> {
@@ -339,14 +347,18 @@ mod tests {
             here: None,
             twins: Vec::new(),
             is_invariant: false,
+            by_data: false,
+            calls: Vec::new(),
         };
         let range = |argument, at| device::Range { argument, at, bytes: 1024 };
         let ranges = [range(0, 1 << 40), range(1, 2 << 40)];
-        let words = |at| outside_words(&prediction, at, &ranges);
-        let said = |words: &str| Some(format!("load of `in[i + 16]` at a.cu:3, {words}"));
-        assert_eq!(words((1 << 40) + 1024 + 64), said("64 B after the end of argument 0"));
+        let name = |argument: usize| ["in"].get(argument).copied();
+        let words = |at| outside_words(&prediction, at, &ranges, &name);
+        let said = |words: &str| Some(format!("`in[i + 16]` at a.cu:3 reads {words}"));
+        assert_eq!(words((1 << 40) + 1024), said("4 B past the end of `in`"));
+        assert_eq!(words((1 << 40) + 1024 + 64), said("68 B past the end of `in`"));
         assert_eq!(words((2 << 40) - 4), said("4 B before the start of argument 1"));
-        assert_eq!(words((1 << 40) + 1022), said("across the end of argument 0"));
+        assert_eq!(words((1 << 40) + 1022), said("2 B past the end of `in`"));
         assert_eq!(words(3 << 40), None);
     }
 

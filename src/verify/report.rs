@@ -250,6 +250,8 @@ mod tests {
             here: None,
             twins: Vec::new(),
             is_invariant: false,
+            by_data: false,
+            calls: Vec::new(),
         };
         let job = Job { predictions: vec![prediction], ..Job::default() };
         let run = Run { failure: Some("no device".to_owned()), ..Run::default() };

@@ -127,8 +127,9 @@ fn slices_compile() {
     let mut sources = cudalint::source::Sources::default();
     let file = sources.add(cudalint::source::SourceFile::new("kernels.cu", KERNELS.to_owned()));
     for kernel in ["strides", "structs", "whole_structs", "view::column<double, 2>", "transpose", "hangs"] {
-        let source =
-            verify::Slicer::new(&sources).slice(file, kernel).unwrap_or_else(|why| panic!("{kernel}: {why}"));
+        let source = verify::Slicer::new(&sources)
+            .slice(file, None, kernel)
+            .unwrap_or_else(|why| panic!("{kernel}: {why}"));
         let request = request(&source, kernel, 90);
         if let Err(log) = compile::nvrtc(&request) {
             panic!("{kernel}: {log}\n{source}");

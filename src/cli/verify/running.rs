@@ -113,7 +113,9 @@ const SHARE_FOR_OTHERS: f64 = 0.3;
 
 /// Runs a kernel's job and judges it: with other sizes once more where none of its accesses was executed.
 fn one(kernel: &PlannedKernel, launcher: &Launcher, arch: Option<Arch>) -> Option<Ran> {
-    let job = Job { arch, ..kernel.job.as_ref().ok()?.clone() };
+    let job = kernel.job.as_ref().ok()?;
+    let has_smaller = kernel.smaller.iter().any(|smaller| smaller.args != job.args);
+    let job = Job { arch, hasty: has_smaller, ..job.clone() };
     let (job, mut run) = ended(kernel, launcher, job);
     let mut verdicts = compare::compare(&job, &run);
     let is_open = |verdict: &Verification| {
@@ -156,13 +158,11 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
         run.notes.push(why.to_owned());
         *ran = job;
     };
-    if run.did_not_end() {
+    let zeroed = |job: &Job| Job { args: job.args.iter().map(Arg::zeroed).collect(), ..job.clone() };
+    if run.did_not_end() && zeroed(&ran).args != ran.args {
         // Flags that another block is to set, links that form a circle: zero more often ends than a made-up number.
-        let zeroed: Vec<Arg> = ran.args.iter().map(Arg::zeroed).collect();
-        if zeroed != ran.args {
-            let job = Job { args: zeroed, ..ran.clone() };
-            again(&mut ran, &mut run, job, "with zeros for integers, since it did not end with others");
-        }
+        let job = zeroed(&ran);
+        again(&mut ran, &mut run, job, "with zeros for integers, since it did not end with others");
     }
     if run.left_its_buffers() {
         let times = Arg::room(&ran.args, GROWTH);
@@ -190,6 +190,15 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
         let job = smaller.of(&ran);
         again(&mut ran, &mut run, job, why);
     }
+    if ran.hasty && run.took_too_long() && !run.did_not_end() {
+        let job = Job { hasty: false, ..ran.clone() };
+        again(&mut ran, &mut run, job, "at length, since smaller sizes are no faster");
+    }
+    if run.left_its_buffers() && zeroed(&ran).args != ran.args {
+        // Offsets and lengths that it loads: zeros stay inside.
+        let job = zeroed(&ran);
+        again(&mut ran, &mut run, job, "with zeros for integers, since it left its buffers with others");
+    }
     if run.left_its_buffers() {
         name_what_left(&mut run, launcher, &ran);
     } else if let Some(why) =
@@ -201,20 +210,22 @@ fn ended(kernel: &PlannedKernel, launcher: &Launcher, job: Job) -> (Job, Run) {
     (ran, run)
 }
 
-/// Says of a run which left its buffers by which access.
+/// Says of a run which left its buffers by which access, and what was made up that may be why.
 fn name_what_left(run: &mut Run, launcher: &Launcher, job: &Job) {
-    let job = Job {
-        trace: true,
-        fixes: Vec::new(),
-        whole_file: None,
-        predictions: job.predictions.iter().chain(&job.others).cloned().collect(),
-        ..job.clone()
-    };
-    let traced = launcher.run(&job);
+    let traced = Job { trace: true, fixes: Vec::new(), whole_file: None, ..job.clone() };
+    let traced = launcher.run(&traced);
     run.seconds += traced.seconds;
-    let Some(place) = traced.out_of_range.first() else { return };
+    let said = run.failure.iter().chain(&run.out_of_range).next().cloned().unwrap_or_default();
+    let mut said = match traced.out_of_range.first() {
+        Some(place) if !said.contains(place) => format!("{said}: {place}"),
+        _ => said,
+    };
+    if !job.made_up.is_empty() {
+        let made = job.made_up.join(", ");
+        said = format!("{said}; its template arguments, which no launch gives, are made up: {made}");
+    }
     match &mut run.failure {
-        Some(failure) => *failure = format!("{failure}: {place}"),
-        None => run.out_of_range.insert(0, place.clone()),
+        Some(failure) => *failure = said,
+        None => run.out_of_range.insert(0, said),
     }
 }

@@ -46,13 +46,13 @@ impl<'a> Slicer<'a> {
         Slicer { sources, includes: includes.collect() }
     }
 
-    /// One translation unit for `kernel`, as `file` with what it includes (or the first file that includes it)
+    /// One translation unit for `kernel`, as `file` with what it includes (or `seen_from`, or the first file that includes it)
     /// defines it. `kernel` may be a name expression (`ns::k<float>`); only its last plain name counts. The error
     /// says what is in the way.
-    pub fn slice(&self, file: FileId, kernel: &str) -> Result<String, String> {
+    pub fn slice(&self, file: FileId, seen_from: Option<FileId>, kernel: &str) -> Result<String, String> {
         let plain = kernel.split('<').next().unwrap_or_default();
         let plain = plain.rsplit("::").next().unwrap_or_default().trim();
-        let root = self.root(file);
+        let root = self.root(seen_from.unwrap_or(file));
         let order = self.included(root);
         let mut macros = Macros::default();
         for &id in &order {
@@ -417,7 +417,7 @@ mod tests {
                     int main() { k<<<1, 1>>>({}); }\n";
         let sources = project(&[("src/h.cuh", header), ("src/a.cu", main)]);
         let file = sources.ids().nth(1).expect("two files");
-        let text = Slicer::new(&sources).slice(file, "k").expect("a slice");
+        let text = Slicer::new(&sources).slice(file, None, "k").expect("a slice");
         for kept in ["struct P {", "float* p;", "twice(float x)", "#define N 4", "__global__ void k(P a)"] {
             assert!(text.contains(kept), "`{kept}` is missing in\n{text}");
         }
@@ -428,11 +428,24 @@ mod tests {
     }
 
     #[test]
+    fn a_header_is_cut_out_of_the_file_that_sees_it() {
+        let sources = project(&[
+            ("a.cu", "#define HALF\n#include \"k.h\"\n"),
+            ("b.cu", "#include \"k.h\"\n"),
+            ("k.h", "__global__ void k() {}\n"),
+        ]);
+        let [a, b, header] = [0, 1, 2].map(FileId);
+        let slicer = Slicer::new(&sources);
+        let has = |from| slicer.slice(header, from, "k").expect("a slice").contains("#define HALF");
+        assert_eq!([has(None), has(Some(a)), has(Some(b))], [true, true, false]);
+    }
+
+    #[test]
     fn a_missing_kernel_is_a_reason() {
         let sources = project(&[("a.cu", "__global__ void k() {}\n")]);
         let file = sources.ids().next().expect("one file");
         assert_eq!(
-            Slicer::new(&sources).slice(file, "x"),
+            Slicer::new(&sources).slice(file, None, "x"),
             Err("no definition of kernel `x` was found".to_owned())
         );
     }

@@ -41,8 +41,9 @@ const USED_HEADERS: [(&str, IsUse); 6] = [
     ("cuComplex.h", |word| word.starts_with("cuComplex") || word.starts_with("cuDoubleComplex")),
 ];
 
-/// What of cooperative groups needs the header, which takes NVRTC a second or two; the group of a block does without: [`BLOCK`].
-const GROUPS: [&str; 30] = [
+/// What of cooperative groups needs the header, which takes NVRTC a second or two; the group of a block and its tiles do without:
+/// [`BLOCK`], [`TILES`].
+const GROUPS: [&str; 24] = [
     "async_copy",
     "barrier_arrive",
     "barrier_wait",
@@ -59,18 +60,12 @@ const GROUPS: [&str; 30] = [
     "invoke_one_broadcast",
     "labeled_partition",
     "memcpy_async",
-    "meta_group_rank",
-    "meta_group_size",
     "multi_grid_group",
-    "reduce",
-    "shfl_down",
     "this_cluster",
     "this_grid",
     "this_multi_grid",
     "this_thread",
-    "thread_block_tile",
     "thread_group",
-    "tiled_partition",
     "wait_prior",
     "wait",
 ];
@@ -91,6 +86,48 @@ struct thread_block {
 };
 inline __device__ thread_block this_thread_block() { return thread_block(); }
 inline __device__ void sync(const thread_block&) { __syncthreads(); }
+}
+";
+
+/// Tiles of up to a warp, without the header's tiles of several warps.
+const TILES: &str = "namespace cooperative_groups {
+template <unsigned int N, class Parent = thread_block> struct thread_block_tile {
+    static_assert(N <= 32, \"a tile of several warps\");
+    __device__ thread_block_tile() {}
+    template <class Other> __device__ thread_block_tile(const thread_block_tile<N, Other>&) {}
+    static __device__ constexpr unsigned int size() { return N; }
+    static __device__ constexpr unsigned int num_threads() { return N; }
+    static __device__ unsigned int thread_rank() { return thread_block::thread_rank() % N; }
+    static __device__ unsigned int meta_group_rank() { return Parent::thread_rank() / N; }
+    static __device__ unsigned int meta_group_size() { return (Parent::size() + N - 1) / N; }
+    static __device__ unsigned int mask() {
+        unsigned int lane;
+        asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane));
+        return (0xffffffffu >> (32 - N)) << (lane & ~(N - 1));
+    }
+    static __device__ void sync() { __syncwarp(mask()); }
+    template <class T> static __device__ T shfl(T v, int from) { return __shfl_sync(mask(), v, from, N); }
+    template <class T> static __device__ T shfl_down(T v, unsigned int by) { return __shfl_down_sync(mask(), v, by, N); }
+    template <class T> static __device__ T shfl_up(T v, unsigned int by) { return __shfl_up_sync(mask(), v, by, N); }
+    template <class T> static __device__ T shfl_xor(T v, unsigned int by) { return __shfl_xor_sync(mask(), v, by, N); }
+    static __device__ int any(int v) { return __any_sync(mask(), v); }
+    static __device__ int all(int v) { return __all_sync(mask(), v); }
+    static __device__ unsigned int ballot(int v) { return (__ballot_sync(mask(), v) & mask()) >> (__ffs(mask()) - 1); }
+};
+template <unsigned int N, class Parent> __device__ thread_block_tile<N, Parent> tiled_partition(const Parent&) {
+    return thread_block_tile<N, Parent>();
+}
+template <unsigned int N, class Parent> __device__ void sync(const thread_block_tile<N, Parent>& tile) { tile.sync(); }
+template <class T> struct plus { __device__ T operator()(T a, T b) const { return a + b; } };
+template <class T> struct less { __device__ T operator()(T a, T b) const { return b < a ? b : a; } };
+template <class T> struct greater { __device__ T operator()(T a, T b) const { return a < b ? b : a; } };
+template <class T> struct bit_and { __device__ T operator()(T a, T b) const { return a & b; } };
+template <class T> struct bit_or { __device__ T operator()(T a, T b) const { return a | b; } };
+template <class T> struct bit_xor { __device__ T operator()(T a, T b) const { return a ^ b; } };
+template <class Tile, class T, class Op> __device__ T reduce(const Tile& tile, T value, Op op) {
+    for (unsigned int by = Tile::size() / 2; by > 0; by /= 2) value = op(value, tile.shfl_xor(value, by));
+    return value;
+}
 }
 ";
 
@@ -195,6 +232,9 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
     }
     if uses.contains("cooperative_groups") && !out.contains("<cooperative_groups.h>") {
         out.push_str(BLOCK);
+        if uses.contains("tiled_partition") || uses.contains("thread_block_tile") {
+            out.push_str(TILES);
+        }
     }
     if uses.contains("cub") {
         let mut headers: Vec<String> = uses.iter().filter_map(|word| cub_header(word)).collect();
@@ -350,6 +390,9 @@ template <class T> struct is_pointer<T*> : true_type {};
 template <class T> using remove_cv_t = typename remove_cv<T>::type;
 template <class T> using decay_t = remove_cv_t<remove_reference_t<T>>;
 template <class T> struct decay { typedef decay_t<T> type; };
+template <class T> T&& declval() noexcept;
+template <class A, class B> struct common_type { typedef decay_t<decltype(true ? declval<A>() : declval<B>())> type; };
+template <class A, class B> using common_type_t = typename common_type<A, B>::type;
 template <class T> struct is_floating_point : bool_constant<is_same_v<remove_cv_t<T>, float> || is_same_v<remove_cv_t<T>, double>> {};
 template <class T> constexpr bool is_floating_point_v = is_floating_point<T>::value;
 template <class T> struct is_integral : bool_constant<T(1) / T(2) == T(0)> {};
@@ -381,7 +424,8 @@ mod tests {
         let group =
             |word| super::text(&FxHashSet::from_iter(["cooperative_groups", "this_thread_block", word]));
         assert!(group("sync").contains("struct thread_block") && !group("sync").contains("#include <coop"));
-        assert!(group("tiled_partition").contains("#include <cooperative_groups.h>"));
+        assert!(group("tiled_partition").contains("struct thread_block_tile"));
+        assert!(group("coalesced_threads").contains("#include <cooperative_groups.h>"));
         for part in ["cooperative_groups.h", "cuda_fp16.h", "DBL_MAX", "__shfl_up", "using ::sin;"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }
