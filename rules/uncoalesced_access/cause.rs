@@ -148,10 +148,12 @@ impl Cause {
     /// With the rest of each sector used by other accesses: is no time lost by the measurements ([`used_by_others`])?
     pub fn is_free(&self, operation: Operation, access: &AccessFact) -> bool {
         let width = access.width.0;
-        let ratio = access.request.as_ref().map_or(1.0, |request| request.units / request.ideal.max(1e-9));
+        let Some(request) = access.request.as_ref() else { return false };
         let parts = match self {
             Cause::Interleaved { stride, .. } | Cause::Chunk { stride: Some(stride), .. } => *stride,
-            _ => ratio.ceil() as i64,
+            // Lanes in sectors of their own: how far they are apart is not known.
+            _ if request.units >= request.active_lanes - 1e-6 => return false,
+            _ => (request.units / request.ideal.max(1e-9)).ceil() as i64,
         };
         match operation {
             Operation::Load => parts * width <= FREE_LOADED,

@@ -422,6 +422,11 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Has the unknown a value other than a plausible one?
+    pub fn is_bound(&self, index: u32) -> bool {
+        self.bound.contains_key(&index)
+    }
+
     fn unknown(&self, index: u32) -> i64 {
         let Some(unknown) = self.arena.unknowns.get(index as usize) else { return 0 };
         if let Some(value) = self.bound.get(&index) {

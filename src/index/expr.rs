@@ -738,6 +738,16 @@ fn show_sum(
         deps if deps & BID != 0 => 1,
         _ => 2,
     });
+    // What is not seen has no size to multiply: one `?` stands for all of it.
+    let is_unseen = |id: &ExprId| match arena.node(*id) {
+        Node::Opaque { .. } => true,
+        Node::Product(factors) => {
+            arena.deps(*id) & (TID | BID) == 0
+                && factors.iter().any(|&factor| matches!(arena.node(factor), Node::Opaque { .. }))
+        }
+        _ => false,
+    };
+    let (unseen, terms): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(_, id)| is_unseen(id));
     for (place, (coefficient, factor)) in terms.iter().enumerate() {
         match (place, *coefficient < 0) {
             (0, true) => f.write_str("-")?,
@@ -753,6 +763,9 @@ fn show_sum(
         } else {
             atom(arena, *factor, f, depth)?;
         }
+    }
+    if !unseen.is_empty() {
+        f.write_str(if terms.is_empty() { "?" } else { " + ?" })?;
     }
     match constant {
         0 => Ok(()),

@@ -38,8 +38,8 @@ pub struct Tally {
     pub lane_data_decides: bool,
     /// A test of lanes against data that they share was taken to hold for all of them.
     pub shared_data_guard: bool,
-    /// A condition on an unknown was taken to hold.
-    pub assumed_guard: bool,
+    /// The first condition on an unknown that was taken to hold.
+    pub assumed_guard: Option<ExprId>,
     pub block: [i64; 3],
     /// Requests at an address that is no multiple of their width: the hardware refuses these.
     pub misaligned: u64,
@@ -243,7 +243,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
         let unknown = self.eval.arena.deps(cond) & UNKNOWN != 0;
         if first && mask & live == 0 && unknown {
-            self.tally.assumed_guard = true;
+            self.tally.assumed_guard.get_or_insert(cond);
             return live;
         }
         mask
@@ -409,6 +409,12 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
     }
 
+    /// Does the host's own test before the launch say what sizes the condition is about? Then what it cuts off is cut off.
+    fn is_given(&self, conjunct: ExprId) -> bool {
+        let sizes = super::affine::unknowns(self.eval.arena, &[conjunct]);
+        !sizes.is_empty() && sizes.iter().all(|index| self.eval.is_bound(*index))
+    }
+
     fn asks_template(&self, conjunct: ExprId) -> bool {
         let arena = self.eval.arena;
         super::affine::unknowns(arena, &[conjunct])
@@ -458,14 +464,18 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                     continue;
                 }
                 if self.ignore_unknown_guards || (uniform && deps & TID == 0) {
-                    self.tally.assumed_guard = true;
+                    self.tally.assumed_guard.get_or_insert(conjunct);
                     continue;
                 }
             }
             // A bounds test against a size that is not known holds: what a made-up size cuts off says nothing.
             let cuts = mask & active != active && mask & active != 0;
-            if cuts && self.plan.in_bounds && is_bounds_test(self.eval.arena, conjunct) {
-                self.tally.assumed_guard = true;
+            if cuts
+                && self.plan.in_bounds
+                && is_bounds_test(self.eval.arena, conjunct)
+                && !self.is_given(conjunct)
+            {
+                self.tally.assumed_guard.get_or_insert(conjunct);
                 continue;
             }
             made_up |= deps & UNKNOWN != 0 && active & mask == 0;

@@ -235,6 +235,11 @@ impl Measured<'_> {
     fn fill(&self, fact: &mut AccessFact) {
         let tally = &self.best.tally;
         let Some(worst_lanes) = tally.worst_lanes.clone() else { return };
+        // Banks that depend on what has no name to print are no knowledge.
+        if self.raw.space == MemorySpace::Shared && !self.values_agree() && self.open_sizes().is_empty() {
+            fact.unknown = Some("the banks depend on values that are not known".to_owned());
+            return;
+        }
         fact.request = Some(RequestFact {
             units: tally.units_per_request(),
             ideal: tally.ideal_per_request(),

@@ -10,6 +10,9 @@ use crate::memory::device::SECTOR_BYTES;
 /// An assumption about more sizes than this and one names the first.
 const NAMES_LISTED: usize = 4;
 
+/// Characters of a condition up to which an assumption spells it.
+const LONGEST_CONDITION: usize = 60;
+
 impl Measured<'_> {
     /// What the number rests on.
     pub fn assumptions(&self) -> Vec<String> {
@@ -19,10 +22,22 @@ impl Measured<'_> {
         assume(raw.element == "?", "an element whose type is not seen is 4 bytes wide");
         assume(tally.lane_data_decides, "a branch on data is taken by all lanes");
         assume(tally.shared_data_guard, "tests against values in memory hold for all lanes");
-        assume(tally.assumed_guard, "conditions on unknown sizes hold");
+        if let Some(condition) = tally.assumed_guard {
+            let text = arena.display(condition).to_string();
+            let is_readable = text.chars().count() <= LONGEST_CONDITION && !text.contains(['?', '…']);
+            assume(
+                true,
+                &if is_readable {
+                    format!("`{text}`")
+                } else {
+                    "conditions on unknown sizes hold".to_owned()
+                },
+            );
+        }
+        // Where lanes are in sectors of their own, it is no matter at which place of a sector.
         assume(
-            affine::own_deps(arena, raw.offset) & DATA != 0,
-            "values loaded once per warp are aligned to 32 elements",
+            affine::own_deps(arena, raw.offset) & DATA != 0 && !self.lanes_are_apart(),
+            "what is loaded or not seen of the address, the same for a warp, is a multiple of 32 elements",
         );
         out.extend(self.preference());
         out.extend(self.values());

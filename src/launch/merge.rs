@@ -93,18 +93,25 @@ fn over_iterations(
     wide: i64,
 ) -> Option<Vec<usize>> {
     let &inner = access.loops.last()?;
+    let walk = walk_in_step(arena, access, inner, wide)?;
     let is_load = access.operation == Operation::Load;
     let mut inside =
         accesses.iter().filter(|other| other.space == MemorySpace::Shared && other.loops.contains(&inner));
     let apart = if is_load {
         inside.any(|other| other.operation != Operation::Load)
     } else {
-        inside.any(|other| other.base == access.base && other.offset != access.offset)
+        // Another part of the same array is no matter where it is surely another.
+        let length = walk.iterations.unwrap_or(i64::MAX / WIDEST) * access.width;
+        let is_elsewhere = |other: &RawAccess| {
+            other.operation == Operation::Store
+                && differs_by(arena, access.offset, other.offset)
+                    .is_some_and(|distance| distance.abs() >= length)
+        };
+        inside.any(|other| other.base == access.base && other.offset != access.offset && !is_elsewhere(other))
     };
     if apart {
         return None;
     }
-    let walk = walk_in_step(arena, access, inner, wide)?;
     let front = walk.start.rem_euclid(wide);
     let reaches = walk.iterations.is_none_or(|count| front + count * access.width >= wide);
     let known = if is_load {

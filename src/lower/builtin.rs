@@ -796,7 +796,8 @@ impl Exec<'_> {
                 }
                 _ => (Operation::Load, AccessKind::Plain, 0),
             };
-            if width > 0 {
+            // 256 bits a lane (sm_100) are beyond what was measured.
+            if (1..=WIDEST).contains(&width) {
                 self.record(operation, &Pointer { to: byte_block(width), ..pointer.clone() }, None, kind, at);
             }
         }
@@ -817,6 +818,9 @@ impl Exec<'_> {
         Some(Pointer { offset: self.arena.add(pointer.offset, step), ..pointer })
     }
 }
+
+/// Bytes of the widest instruction of the model, a lane.
+const WIDEST: i64 = 16;
 
 /// A type of that many bytes, aligned to them.
 fn byte_block(bytes: i64) -> Ty {
