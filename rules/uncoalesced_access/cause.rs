@@ -17,6 +17,8 @@ pub enum Cause {
     Chunk {
         stride: Option<i64>,
         text: String,
+        /// How many, where they are few.
+        length: Option<i64>,
     },
     /// Contiguous along `threadIdx.x`, but the block is narrower than a warp.
     NarrowRows {
@@ -53,8 +55,8 @@ impl Cause {
         if step.is_none_or(|step| step > width)
             && access.iteration_stride.is_some_and(|stride| stride.0.abs() == width)
         {
-            let text = lane_word(access).map(|word| word.text.clone()).unwrap_or_default();
-            return Cause::Chunk { stride: step.map(|step| step / width), text };
+            let stride = step.map(|step| step / width);
+            return Cause::Chunk { stride, text: lane_text(access), length: rounds(access) };
         }
         if let Some(cause) = by_axes(access, kernel.shape_of(access).block) {
             return cause;
@@ -79,7 +81,7 @@ impl Cause {
         match lane_word(access).filter(|word| word.coefficient.is_none() && word.axis == 'x' && only) {
             Some(word) => Cause::Apart { text: word.text.clone() },
             None if active < 31.5 && has_holes(access) => Cause::Sparse { active },
-            None => Cause::Scattered,
+            None => usual_stride(access).map_or(Cause::Scattered, |stride| Cause::Strided { stride }),
         }
     }
 
@@ -92,10 +94,13 @@ impl Cause {
             Cause::Chunk { stride: Some(stride), .. } => {
                 format!("each thread walks its own chunk, {stride} elements from its neighbour's")
             }
-            Cause::Chunk { stride: None, text } if text.is_empty() => {
+            Cause::Chunk { stride: None, length: Some(length), .. } => {
+                format!("each thread walks {length} elements of its own")
+            }
+            Cause::Chunk { stride: None, text, .. } if text.is_empty() => {
                 "each thread walks its own row".to_owned()
             }
-            Cause::Chunk { stride: None, text } => {
+            Cause::Chunk { stride: None, text, .. } => {
                 format!("each thread walks its own row, {text} bytes from its neighbour's")
             }
             Cause::NarrowRows { block_x } => {
@@ -150,6 +155,8 @@ impl Cause {
         let width = access.width.0;
         let Some(request) = access.request.as_ref() else { return false };
         let parts = match self {
+            // The rest of each sector is used: a chunk fills whole sectors, however far it is from its neighbour's.
+            Cause::Chunk { length: Some(length), .. } => *length,
             Cause::Interleaved { stride, .. } | Cause::Chunk { stride: Some(stride), .. } => *stride,
             // Lanes in sectors of their own: how far they are apart is not known.
             _ if request.units >= request.active_lanes - 1e-6 => return false,
@@ -167,8 +174,16 @@ impl Cause {
         matches!(self, Cause::Chunk { .. })
     }
 
-    /// What helps; `width`: bytes that the access moves.
-    pub fn remedy(&self, width: i64) -> String {
+    /// What helps; `width`: bytes that the access moves; `whole`: other accesses or rounds use the rest of each sector.
+    pub fn remedy(&self, width: i64, whole: bool) -> String {
+        let few = match self {
+            Cause::Chunk { length: Some(length), .. } => Some(*length),
+            Cause::Strided { stride } if whole => Some(*stride),
+            _ => None,
+        };
+        if let Some(vector) = few.and_then(|elements| one_access(elements, width)) {
+            return vector;
+        }
         match self {
             Cause::ColumnMajor { row, column } => format!(
                 "swap the roles of `threadIdx.{row}` and `threadIdx.{column}`: let `threadIdx.x` walk the contiguous \
@@ -281,6 +296,41 @@ pub fn is_rest_used(seen: Seen<'_>) -> bool {
         .collect();
     let all = global::union(&fitting);
     all.sectors == mine.sectors && all.used_bytes == SECTOR_BYTES * all.sectors
+}
+
+/// How many rounds of the loop an access walks on by one element, where they are few.
+fn rounds(access: &AccessFact) -> Option<i64> {
+    let samples = &access.request.as_ref()?.samples;
+    let first = samples.first()?;
+    let step = access.iteration_stride?.0;
+    let follows = |(place, lanes): &(usize, &Lanes)| {
+        let shift = step * *place as i64;
+        lanes.active == first.active && lanes.iter().zip(first.iter()).all(|((_, a), (_, b))| a == b + shift)
+    };
+    let length = samples.iter().enumerate().take_while(follows).count();
+    (length < samples.len() && (2..=ROUNDS).contains(&length)).then_some(length as i64)
+}
+
+/// The distance, in elements, that most neighbouring lanes of the dearest request have.
+fn usual_stride(access: &AccessFact) -> Option<i64> {
+    let lanes: Vec<(u32, i64)> = access.request.as_ref()?.worst_lanes.iter().collect();
+    let mut steps: Vec<i64> = lanes
+        .windows(2)
+        .filter_map(|pair| if let [(_, a), (_, b)] = pair { Some(b - a) } else { None })
+        .collect();
+    let all = steps.len();
+    steps.sort_unstable();
+    let runs = steps.chunk_by(|a, b| a == b);
+    let most = runs.max_by_key(|run| run.len()).filter(|run| 4 * run.len() >= 3 * all)?;
+    let (step, width) = (most.first()?.abs(), access.width.0.max(1));
+    (step > width && step % width == 0).then_some(step / width)
+}
+
+/// The distance between lanes along the axis that varies fastest, as the sum of its terms.
+fn lane_text(access: &AccessFact) -> String {
+    let Some(first) = lane_word(access) else { return String::new() };
+    let words = access.lane_terms.iter().filter(|word| word.axis == first.axis);
+    words.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" + ")
 }
 
 /// The term of the axis that varies fastest over lanes.

@@ -113,7 +113,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         message,
         label: cause.label(),
         notes,
-        help: Some(cause.remedy(worst.access.width.0)),
+        help: Some(cause.remedy(worst.access.width.0, is_rest_used)),
         trail: place::trail(*worst),
         kernel: worst.kernel.name.clone(),
         access_text: text,
