@@ -58,6 +58,8 @@ pub struct Remedies<'a> {
     accesses: BTreeMap<ArrayKey, Vec<(&'a BaseFact, &'a AccessFact)>>,
     /// Arrays of kernels whose block is only guessed, from several.
     guessed: BTreeSet<ArrayKey>,
+    /// Arrays that inline PTX may access, too.
+    unseen: BTreeSet<ArrayKey>,
     found: BTreeMap<(ArrayKey, Vec<u64>), Remedy>,
 }
 
@@ -74,6 +76,9 @@ impl<'a> Remedies<'a> {
         for kernel in cx.kernels {
             for fact in kernel.accesses.iter().filter(|fact| fact.space == MemorySpace::Shared) {
                 if let Some(base) = kernel.bases.get(fact.base) {
+                    if kernel.has_unseen_shared {
+                        remedies.unseen.insert(key(kernel, base));
+                    }
                     if !kernel.tried.is_empty() {
                         remedies.guessed.insert(key(kernel, base));
                     }
@@ -94,6 +99,9 @@ impl<'a> Remedies<'a> {
         let key = (key(kernel, base), base.extents.clone());
         if self.guessed.contains(&key.0) {
             return Remedy::NotSimulated("no launch says how large a block is");
+        }
+        if self.unseen.contains(&key.0) {
+            return Remedy::NotSimulated("inline PTX accesses shared memory at addresses that are not known");
         }
         if let Some(known) = self.found.get(&key) {
             return known.clone();

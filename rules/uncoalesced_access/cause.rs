@@ -1,6 +1,6 @@
 //! Why the lanes of a warp are apart, what that costs, and what helps.
 
-use cudalint::ir::facts::{AccessFact, LaneWord, Operation};
+use cudalint::ir::facts::{AccessFact, Confidence, LaneWord, Operation};
 use cudalint::lint::place::{Seen, mean, width_of};
 use cudalint::memory::device::SECTOR_BYTES;
 use cudalint::memory::{Lanes, global};
@@ -56,7 +56,11 @@ impl Cause {
             && access.iteration_stride.is_some_and(|stride| stride.0.abs() == width)
         {
             let stride = step.map(|step| step / width);
-            return Cause::Chunk { stride, text: lane_text(access), length: rounds(access) };
+            return Cause::Chunk {
+                stride,
+                text: lane_text(access),
+                length: access.iterations.filter(|count| (2..=32).contains(count)),
+            };
         }
         if let Some(cause) = by_axes(access, kernel.shape_of(access).block) {
             return cause;
@@ -298,21 +302,11 @@ pub fn is_rest_used(seen: Seen<'_>) -> bool {
     all.sectors == mine.sectors && all.used_bytes == SECTOR_BYTES * all.sectors
 }
 
-/// How many rounds of the loop an access walks on by one element, where they are few.
-fn rounds(access: &AccessFact) -> Option<i64> {
-    let samples = &access.request.as_ref()?.samples;
-    let first = samples.first()?;
-    let step = access.iteration_stride?.0;
-    let follows = |(place, lanes): &(usize, &Lanes)| {
-        let shift = step * *place as i64;
-        lanes.active == first.active && lanes.iter().zip(first.iter()).all(|((_, a), (_, b))| a == b + shift)
-    };
-    let length = samples.iter().enumerate().take_while(follows).count();
-    (length < samples.len() && (2..=ROUNDS).contains(&length)).then_some(length as i64)
-}
-
-/// The distance, in elements, that most neighbouring lanes of the dearest request have.
+/// The distance, in elements, that most neighbouring lanes of the dearest request have, where no made-up size is in it.
 fn usual_stride(access: &AccessFact) -> Option<i64> {
+    if access.confidence == Confidence::Assumed {
+        return None;
+    }
     let lanes: Vec<(u32, i64)> = access.request.as_ref()?.worst_lanes.iter().collect();
     let mut steps: Vec<i64> = lanes
         .windows(2)

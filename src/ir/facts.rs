@@ -141,6 +141,8 @@ pub struct KernelFact {
     pub accesses: Vec<AccessFact>,
     /// Its parameters, in order.
     pub params: Vec<ParamFact>,
+    /// Inline PTX accesses shared memory at addresses that are not followed.
+    pub has_unseen_shared: bool,
     /// Budget or syntax that kept parts of the kernel from being analysed.
     pub gaps: Vec<String>,
 }
@@ -210,6 +212,8 @@ pub struct AccessFact {
     pub lane_stride: Option<Bytes>,
     /// Byte distance between iterations of the innermost loop whose counter is in the address.
     pub iteration_stride: Option<Bytes>,
+    /// How many iterations that loop has, where the source says it in constants.
+    pub iterations: Option<i64>,
     pub request: Option<RequestFact>,
     /// Why there is no number.
     pub unknown: Option<String>,

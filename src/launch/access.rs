@@ -6,7 +6,7 @@ use super::strides::{lane_steps, needs_width, not_measured};
 use crate::index::affine;
 use crate::index::eval::Evaluator;
 use crate::index::expr::{
-    Arena, BID, DATA, DIM, Deps, ExprId, Loop, LoopId, Node, Symbol, TID, UNKNOWN, loop_bit,
+    Arena, BID, DATA, DIM, Deps, ExprId, Loop, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit,
 };
 use crate::index::measure::{Measure, Plan, Tally, is_bounds_test};
 use crate::ir::facts::{
@@ -344,6 +344,7 @@ fn range<'c>(cases: impl Iterator<Item = &'c Case>) -> (String, String) {
 
 fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
     let terms = affine::lane_terms(arena, raw.offset);
+    let walk = raw.loops.iter().rev().find_map(|&id| iteration_stride(arena, raw.offset, id));
     AccessFact {
         span: raw.span,
         calls: raw.calls.clone(),
@@ -375,7 +376,8 @@ fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
             })
             .collect(),
         lane_stride: None,
-        iteration_stride: raw.loops.iter().rev().find_map(|&id| iteration_stride(arena, raw.offset, id)),
+        iteration_stride: walk.map(|(stride, _)| stride),
+        iterations: walk.and_then(|(_, iterations)| iterations),
         request: None,
         unknown: None,
         irregular: false,
@@ -411,18 +413,29 @@ fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
     }
 }
 
-/// The byte distance between iterations of a loop, where a counter with a constant step is a term of the address.
-fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<Bytes> {
+/// The byte distance between iterations of a loop, where a counter with a constant step is a term of the address; and how
+/// many there are, where its start and its end are constants.
+fn iteration_stride(arena: &Arena, offset: ExprId, id: LoopId) -> Option<(Bytes, Option<i64>)> {
     let (_, terms) = arena.terms(offset);
     terms.into_iter().find_map(|(coefficient, factor)| {
         let Node::Symbol(Symbol::LoopVar(of, var)) = *arena.node(factor) else { return None };
         if of != id {
             return None;
         }
-        let next = arena.loops.get(of.0 as usize)?.vars.get(var as usize)?.next;
-        let Node::Sum { constant, terms } = arena.node(next) else { return None };
+        let of = arena.loops.get(of.0 as usize)?;
+        let var = of.vars.get(var as usize)?;
+        let Node::Sum { constant: step, terms } = arena.node(var.next) else { return None };
         let [(1, only)] = terms[..] else { return None };
-        (only == factor).then(|| Bytes(coefficient.wrapping_mul(*constant)))
+        if only != factor {
+            return None;
+        }
+        let iterations = match (arena.node(of.cond), arena.as_const(var.init)) {
+            (&Node::Binary { op: Op::Lt, a, b, .. }, Some(init)) if a == factor && *step > 0 => {
+                arena.as_const(b).map(|end| ((end - init).max(0) + *step - 1) / *step)
+            }
+            _ => None,
+        };
+        Some((Bytes(coefficient.wrapping_mul(*step)), iterations))
     })
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Executed {
     /// What the host tested before the launch.
     pub conditions: Vec<ExprId>,
     pub accesses: Vec<RawAccess>,
+    /// See [`KernelFact::has_unseen_shared`].
+    pub has_unseen_shared: bool,
     pub gaps: Vec<String>,
 }
 
@@ -128,6 +130,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         exec.probing = 0;
         exec.step_limit = exec.steps + limits::KERNEL_STEPS;
         exec.types = 0;
+        exec.has_unseen_shared = false;
         let symbols = Dims::symbols(&mut exec.arena);
         let block = launch.and_then(|launch| launch.block).unwrap_or(symbols.block);
         exec.dims = Dims {
@@ -148,7 +151,9 @@ impl<'p, 'd> Runner<'p, 'd> {
         }
         let buffers = args.iter().map(buffer).collect();
         let values = args.iter().map(|arg| constant(&exec.arena, arg)).collect();
-        bind_parameters(exec, &def, args);
+        let renamed = bind_parameters(exec, &def, args);
+        let conditions = launch.map(|launch| launch.conditions.as_slice()).unwrap_or_default();
+        let conditions = conditions.iter().map(|&id| with_names(&mut exec.arena, id, &renamed)).collect();
         let fixed = if launch.and_then(|launch| launch.block).is_none() {
             self.fixed_shapes(kernel)
         } else {
@@ -178,7 +183,8 @@ impl<'p, 'd> Runner<'p, 'd> {
             buffers,
             values,
             shared: launch.and_then(|launch| launch.shared),
-            conditions: launch.map(|launch| launch.conditions.clone()).unwrap_or_default(),
+            conditions,
+            has_unseen_shared: exec.has_unseen_shared,
             accesses,
             gaps,
         });
@@ -266,7 +272,28 @@ fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> Strin
     format!("{}<{}>", def.name, args.join(", "))
 }
 
-fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
+/// A condition of the launch in terms of the kernel's parameters, where it compares what the launch passes.
+fn with_names(arena: &mut Arena, condition: ExprId, renamed: &[(ExprId, ExprId)]) -> ExprId {
+    let Node::Binary { op, unsigned, a, b } = *arena.node(condition) else { return condition };
+    let name = |id: ExprId| {
+        let read = unwrapped(arena, id);
+        renamed.iter().find(|(passed, _)| *passed == read).map_or(id, |(_, name)| *name)
+    };
+    let (a, b) = (name(a), name(b));
+    arena.binary(op, unsigned, a, b)
+}
+
+/// Without conversions.
+fn unwrapped(arena: &Arena, id: ExprId) -> ExprId {
+    match arena.node(id) {
+        Node::Wrap { a, .. } => unwrapped(arena, *a),
+        _ => id,
+    }
+}
+
+/// Declares the parameters with what the launch passes; gives the names of what is a number that is not known.
+fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) -> Vec<(ExprId, ExprId)> {
+    let mut renamed = Vec::new();
     let mut args = args.into_iter();
     for (place, param) in def.params.iter().enumerate() {
         if is_pack(param) {
@@ -297,7 +324,10 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
             (Some(Val::Int(expr, _) | Val::Opaque(_, expr)), Ty::Int { .. } | Ty::Bool)
                 if is_read(&exec.arena, expr) =>
             {
-                exec.symbolic(&ty, param.name.as_str(), Some(place))
+                let named = exec.symbolic(&ty, param.name.as_str(), Some(place));
+                let name = exec.atom(&named);
+                renamed.push((unwrapped(&exec.arena, expr), name));
+                named
             }
             (Some(Val::Opaque(Ty::Unknown(_), _)), Ty::Struct(_)) => {
                 exec.symbolic(&ty, param.name.as_str(), Some(place))
@@ -311,6 +341,7 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) {
         };
         exec.declare(param.name, ty, value, false);
     }
+    renamed
 }
 
 /// A value as it was read or returned, converted perhaps; what is computed from it keeps what it depends on.
@@ -424,6 +455,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
         bases: base_facts,
         accesses,
         params: params(kernel),
+        has_unseen_shared: kernel.has_unseen_shared,
         gaps: kernel.gaps.clone(),
     }
 }

@@ -765,6 +765,10 @@ impl Exec<'_> {
             .into_iter()
             .map(|(place, step)| self.ptx_pointer(operands.get(place).copied()?, step))
             .collect();
+        let is_shared = instruction.starts_with("ldmatrix")
+            || instruction.starts_with("stmatrix")
+            || instruction.split_whitespace().next().is_some_and(|word| word.contains(".shared"));
+        self.has_unseen_shared |= is_shared && pointers.first().is_some_and(Option::is_none);
         let width = ptx_width(instruction);
         if instruction.starts_with("cp.async") {
             if let [Some(to), Some(from), ..] = pointers.as_slice() {

@@ -113,6 +113,8 @@ pub struct Exec<'p> {
     pub(super) members: Vec<(String, Span, Name)>,
     /// Class templates instantiated so far.
     pub types: usize,
+    /// Inline PTX accessed shared memory at an address that is not followed.
+    pub has_unseen_shared: bool,
     /// How deep the executor's own recursion is.
     pub depth: usize,
     pub step_limit: usize,
@@ -175,6 +177,7 @@ impl<'p> Exec<'p> {
             launches: Vec::new(),
             steps: 0,
             types: 0,
+            has_unseen_shared: false,
             members: Vec::new(),
             depth: 0,
             step_limit: limits::HOST_STEPS,
