@@ -15,7 +15,7 @@ static INFO: RuleInfo = RuleInfo {
     default_level: Level::Warning,
     since: "0.1.0",
     // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
-    measured: Some(Measured { right: 70, found: 71 }),
+    measured: Some(Measured { right: 98, found: 99 }),
     doc: include_str!("README.md"),
 };
 
