@@ -101,7 +101,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     );
     let cost = cause.cost(place.operation, request.units / request.ideal.max(1e-9));
     // What L1 keeps of a long chunk is another matter.
-    let is_short = is_free || !cause.is_chunk();
+    let is_short = is_free || cause.is_measured();
     let mut notes =
         vec![if is_rest_used && is_short { cause::used_by_others(place.operation).to_owned() } else { cost }];
     notes.extend(place::reach_note(&place.seen, &evidence.bad));

@@ -17,7 +17,7 @@ use crate::ir::facts::{
     BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaunchShape, MemorySpace, Operation, ParamFact,
     ShapeSource,
 };
-use crate::lower::exec::{Dims, Exec, Launch, Mode, RawAccess};
+use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::overload::is_pack;
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
@@ -460,7 +460,8 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
     }
 }
 
-/// Loads of what an earlier load got, with nothing stored to that memory space in between: the compiler loads once.
+/// Loads of what an earlier load got, with nothing stored to that memory space in between: the compiler loads once. So it
+/// does not load what the access before it stored in global memory.
 fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
     let mut out = Vec::new();
     for (at, access) in accesses.iter().enumerate() {
@@ -468,19 +469,24 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
             continue;
         }
         let guard = arena.conjuncts(access.guard);
-        let before = accesses.get(..at).unwrap_or(&[]).iter().rev();
-        let repeated = before
+        let is_same = |other: &RawAccess| {
+            other.base == access.base
+                && other.offset == access.offset
+                && other.width == access.width
+                && other.space == access.space
+                && access.loops == other.loops
+                && arena.conjuncts(other.guard).iter().all(|part| guard.contains(part))
+        };
+        let before = || accesses.get(..at).unwrap_or(&[]).iter().rev();
+        let stored = access.space == MemorySpace::Global
+            && before().find(|other| other.space == access.space).is_some_and(|last| {
+                last.operation == Operation::Store && last.kind == AccessKind::Plain && is_same(last)
+            });
+        let repeated = before()
             .take_while(|other| other.space != access.space || other.operation == Operation::Load)
             .take(64)
-            .any(|other| {
-                other.base == access.base
-                    && other.offset == access.offset
-                    && other.width == access.width
-                    && other.space == access.space
-                    && access.loops == other.loops
-                    && arena.conjuncts(other.guard).iter().all(|part| guard.contains(part))
-            });
-        if repeated {
+            .any(is_same);
+        if repeated || stored {
             out.push(at);
         }
     }

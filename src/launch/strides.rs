@@ -189,6 +189,27 @@ fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
     let (_, terms) = arena.terms(raw.offset);
     let by_lane = |id: ExprId| affine::deps_beside_data(arena, id) & TID != 0;
     let is_element = |coefficient: i64| coefficient.abs() == raw.width;
+    let is_open = |step: ExprId| match arena.node(step) {
+        Node::Symbol(Symbol::Unknown(index)) => {
+            arena.unknowns.get(*index as usize).is_some_and(|unknown| !unknown.is_pitch)
+        }
+        _ => is_read(arena, step),
+    };
+    // `for (j = max(i * step - pad, 0); …; j++) x[j]`: a window for each lane, and the lanes' windows are a step apart.
+    let windows = terms.iter().filter(|&&(coefficient, id)| is_element(coefficient) && by_lane(id));
+    let starts: Vec<ExprId> = windows.filter_map(|&(_, id)| affine::start_of(arena, id)).collect();
+    let hidden: Vec<ExprId> = products(arena, starts)
+        .into_iter()
+        .filter_map(|(a, b)| match (by_lane(a), by_lane(b)) {
+            (true, false) => Some(b),
+            (false, true) => Some(a),
+            _ => None,
+        })
+        .filter(|&step| is_open(step) && !is_size(arena, step, raw, kernel))
+        .collect();
+    if !hidden.is_empty() {
+        return hidden;
+    }
     // Contiguous along some axis, or rows that are walked over.
     if terms.iter().any(|&(coefficient, id)| {
         is_element(coefficient) && !matches!(arena.node(id), Node::Product(_)) && varies(arena, id)
@@ -199,13 +220,7 @@ fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
         let Node::Product(factors) = arena.node(id) else { return None };
         let &[a, b] = &factors[..] else { return None };
         let (lane, step) = if by_lane(a) { (a, b) } else { (b, a) };
-        let is_open = match arena.node(step) {
-            Node::Symbol(Symbol::Unknown(index)) => {
-                arena.unknowns.get(*index as usize).is_some_and(|unknown| !unknown.is_pitch)
-            }
-            _ => is_read(arena, step),
-        };
-        (is_element(coefficient) && by_lane(lane) && is_open).then_some(step)
+        (is_element(coefficient) && by_lane(lane) && is_open(step)).then_some(step)
     });
     // Alone, `x[i * n]` is strided on purpose; beside another dimension its step is that of a general layout.
     let has_other_dimension = |step: ExprId| {
@@ -214,6 +229,25 @@ fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
         terms.iter().any(|&(_, id)| varies(arena, id) && !contains(id))
     };
     steps.filter(|&step| has_other_dimension(step) && !is_size(arena, step, raw, kernel)).collect()
+}
+
+/// The products of two factors within sums, minima and maxima.
+fn products(arena: &Arena, mut stack: Vec<ExprId>) -> Vec<(ExprId, ExprId)> {
+    let mut found = Vec::new();
+    while let Some(id) = stack.pop() {
+        match arena.node(id) {
+            Node::Product(factors) => {
+                if let [a, b] = factors[..] {
+                    found.push((a, b));
+                }
+            }
+            Node::Sum { .. } | Node::Wrap { .. } | Node::Binary { op: Op::Min | Op::Max, .. } => {
+                stack.extend(arena.children(id));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Does it change with the thread, the block or a loop?

@@ -39,6 +39,11 @@ pub(super) fn part(of: &StructTy, method: Name) -> Option<Name> {
 impl Exec<'_> {
     /// A type that no file of the project defines.
     pub(super) fn vendor_type(&mut self, path: &Path) -> Option<Ty> {
+        let scope: Vec<&str> = path.scope.iter().map(|part| part.name.as_str()).collect();
+        // The host's complex numbers promise no alignment, and what another header's do is not known.
+        if path.name.as_str() == "complex" && !matches!(scope[..], ["thrust" | "c10"] | ["cuda", "std"]) {
+            return None;
+        }
         let def = definition(path.name.as_str())?;
         let args = path.args.clone().unwrap_or_default();
         if args.len() != def.template.len() {

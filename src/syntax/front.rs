@@ -2,7 +2,7 @@
 //!
 //! Masking wants the macros of included files, and includes are known only after lexing; so each file is masked twice,
 //! first alone, then with what its includes define. Masking runs at ten times the parser's speed. A file whose conditions
-//! ask for what its includers define is read once for each set of answers, see [`super::variants`].
+//! ask for what its includers define is read once for each set of answers, see `variants.rs`.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
