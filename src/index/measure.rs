@@ -254,8 +254,9 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let arena = self.eval.arena;
         let inner = self.chain.get(depth..).unwrap_or_default();
         let elsewhere = inner.iter().fold(TID | BID | DATA | UNKNOWN, |bits, id| bits | loop_bit(*id));
-        self.conjuncts.clone().into_iter().filter(|&part| arena.deps(part) & elsewhere == 0).any(|part| {
-            let value = self.eval.eval(part);
+        let Measure { conjuncts, eval, .. } = self;
+        conjuncts.iter().filter(|&&part| arena.deps(part) & elsewhere == 0).any(|&part| {
+            let value = eval.eval(part);
             !value.undefined && value.mask() == 0
         })
     }

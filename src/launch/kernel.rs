@@ -104,17 +104,14 @@ impl<'p, 'd> Runner<'p, 'd> {
 
     fn alone(&mut self, kernel: &Entry<Arc<FunctionDef>>) {
         let instances = self.exec.project.instantiations(kernel);
-        let picked = instances
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| is_picked(*place, instances.len(), limits::LAUNCHES_PER_KERNEL));
-        for (_, instance) in picked {
+        let is_alone = instances.is_empty();
+        for instance in spread(instances, limits::LAUNCHES_PER_KERNEL) {
             self.exec.tu = self.exec.project.unit_of(instance.file, false);
             self.exec.push_frame(kernel.item.name, instance.file, Rc::default(), None);
             let template = self.exec.instantiated(&kernel.item, &instance.item);
             self.run(kernel, &template, None);
         }
-        if instances.is_empty() {
+        if is_alone {
             self.run(kernel, &[], None);
         }
     }
@@ -224,11 +221,14 @@ impl<'p, 'd> Runner<'p, 'd> {
     }
 }
 
-/// Is the launch or the instance one of the few that are analysed of a kernel's many? They are spread evenly: a table of instances goes from
+/// The few launches or instances of a kernel's many that are analysed. They are spread evenly: a table of instances goes from
 /// small to large.
-pub fn is_picked(place: usize, all: usize, most: usize) -> bool {
-    // The places that `most` steps of the way from 0 to `all - 1` come to.
-    all <= most || (0..most).any(|step| step * (all - 1) / (most - 1).max(1) == place)
+pub fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
+    let count = all.len();
+    // The places that `most` steps of the way from 0 to `count - 1` come to.
+    let is_picked =
+        move |place| count <= most || (0..most).any(|step| step * (count - 1) / (most - 1).max(1) == place);
+    all.into_iter().enumerate().filter(move |(place, _)| is_picked(*place)).map(|(_, one)| one)
 }
 
 /// Launch bounds up to this tell the block; larger ones are what any block fits.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::kernel::{Runner, is_picked, standalone};
+use super::kernel::{Runner, spread, standalone};
 use super::shape::Declared;
 use crate::index::limits;
 use crate::ir::ast::{ClassInstantiation, ExprKind, FunctionDef, Instantiation, Name, Path, StmtKind};
@@ -215,12 +215,7 @@ fn instances<'p>(project: &'p Project, host: &'p HostFunction) -> Vec<(&'p HostF
     if found.is_empty() {
         return vec![(host, Instance::Written)];
     }
-    let count = found.len();
-    let picked = found
-        .into_iter()
-        .enumerate()
-        .filter(|(place, _)| is_picked(*place, count, limits::LAUNCHES_PER_KERNEL));
-    picked.map(|(_, instance)| (host, instance)).collect()
+    spread(found, limits::LAUNCHES_PER_KERNEL).map(|instance| (host, instance)).collect()
 }
 
 fn run_root(
@@ -300,12 +295,6 @@ fn picked(launches: Vec<&Launch>) -> Vec<&Launch> {
         launches.into_iter().partition(|launch| seen.insert(launch.span));
     let left = most.saturating_sub(first.len());
     spread(first, most).chain(spread(again, left)).collect()
-}
-
-/// So many of them, evenly spread.
-fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
-    let count = all.len();
-    all.into_iter().enumerate().filter(move |(place, _)| is_picked(*place, count, most)).map(|(_, one)| one)
 }
 
 /// Kernels that nothing launches.
