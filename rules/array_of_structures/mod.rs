@@ -1,6 +1,6 @@
 #![doc = include_str!("README.md")]
 
-use cudalint::ir::facts::{AccessFact, Bound, Bytes, FieldFact, MemorySpace, Operation};
+use cudalint::ir::facts::{AccessFact, Bound, Bytes, FieldFact, MemorySpace, Operation, RequestFact};
 use cudalint::lint::finding::{Applicability, Category, Finding, Fix, Level, Measured, RuleInfo};
 use cudalint::lint::place::{self, Place, Seen};
 use cudalint::lint::rule::{Context, Rule};
@@ -229,6 +229,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         u64::from(union.sectors) * 32,
     )));
     notes.push(if *costs { cost(place.operation, *whole) } else { FREE }.to_owned());
+    notes.extend(request.and_then(RequestFact::range_note).map(str::to_owned));
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
     notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {

@@ -6,7 +6,9 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cudalint::ir::facts::{AccessFact, BaseFact, KernelFact, MemorySpace, Operation, RequestFact};
+use cudalint::ir::facts::{
+    AccessFact, AccessPath, BaseFact, KernelFact, MemorySpace, Operation, RequestFact,
+};
 use cudalint::lint::finding::{Category, Finding, Level, Measured, RuleInfo};
 use cudalint::lint::rule::{Context, Rule};
 use cudalint::memory::SharedOp;
@@ -44,6 +46,8 @@ struct Evidence<'a> {
     /// Launches and calls in which the access was measured, and in how many of them it conflicts.
     measured: usize,
     conflicting: usize,
+    /// It takes more wavefronts than its bytes fill, but no bank is to blame.
+    is_spread: bool,
     remedy: Remedy,
 }
 
@@ -56,7 +60,7 @@ impl Rule for BankConflict {
         let mut remedies = Remedies::new(cx);
         for uses in places(cx).values() {
             if let Some(evidence) = worst(&mut remedies, uses) {
-                let fix = fix::fix(cx, &remedies, &evidence);
+                let fix = if evidence.is_spread { None } else { fix::fix(cx, &remedies, &evidence) };
                 out.push(Finding { fix, ..words::report(&INFO, cx, &evidence) });
             }
         }
@@ -88,12 +92,21 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
     let conflicting: Vec<_> = measured
         .clone()
         .filter(|&(_, access, request)| {
-            conflicts(request) && !is_broadcast(request) && !is_contention(access, request)
+            conflicts(request)
+                && !is_broadcast(request)
+                && !is_contention(access, request)
+                // One access in place of several is a gain.
+                && !(is_merged(access) && is_spread(access, request))
         })
         .collect();
+    let severity = |&(_, access, request): &(_, &AccessFact, &RequestFact)| {
+        (!is_spread(access, request), excess(request))
+    };
     // The first of equals, so that launches are reported in the order of the source.
-    let &(kernel, access, request) =
-        conflicting.iter().rev().max_by(|a, b| excess(a.2).total_cmp(&excess(b.2)))?;
+    let &(kernel, access, request) = conflicting.iter().rev().max_by(|a, b| {
+        let (a, b) = (severity(a), severity(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })?;
     let base = kernel.bases.get(access.base)?;
     Some(Evidence {
         kernel,
@@ -103,6 +116,7 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
         witness: shared::witness(&request.worst_lanes, width(access), operation(access)),
         measured: measured.count(),
         conflicting: conflicting.len(),
+        is_spread: is_spread(access, request),
         remedy: remedies.of(kernel, base).for_access(access, request),
     })
 }
@@ -114,6 +128,17 @@ fn is_broadcast(request: &RequestFact) -> bool {
         let first = addresses.next();
         addresses.all(|address| Some(address) == first)
     })
+}
+
+/// Does the compiler make one access of this and its neighbours?
+fn is_merged(access: &AccessFact) -> bool {
+    access.width > access.bytes && access.path == AccessPath::Plain
+}
+
+/// No bank is wanted for two words at once. Wide accesses are served a half or a quarter of the warp at a time, so that a
+/// request of few lanes can take more wavefronts than its bytes fill, whatever the layout.
+fn is_spread(access: &AccessFact, request: &RequestFact) -> bool {
+    request.samples.iter().all(|lanes| shared::witness(lanes, width(access), operation(access)).is_none())
 }
 
 fn excess(request: &RequestFact) -> f64 {

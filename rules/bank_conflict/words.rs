@@ -1,7 +1,7 @@
 //! What the finding says.
 
-use cudalint::ir::facts::{AccessFact, AccessPath, Bound, Operation, TrailStep};
-use cudalint::lint::finding::{Finding, Numbers, RuleInfo};
+use cudalint::ir::facts::{AccessFact, Operation, TrailStep};
+use cudalint::lint::finding::{Finding, Level, Numbers, RuleInfo};
 use cudalint::lint::rule::Context;
 use cudalint::memory::layout::Layout;
 use cudalint::memory::{SharedOp, Tally};
@@ -14,10 +14,13 @@ pub fn report(info: &'static RuleInfo, cx: &Context, evidence: &Evidence) -> Fin
     let text = folded(cx.sources.text(evidence.access.span));
     let request = evidence.request;
     let degree = degree(evidence);
-    let bound = request.open.as_ref().map(Bound::to_string).unwrap_or_default();
-    let (units, ideal) = (format!("{bound}{}", number(request.units)), number(request.ideal));
+    let (units, ideal) = (request.units_in_words(number), number(request.ideal));
     let is_even = (f64::from(request.worst.units) - request.units).abs() < 0.05;
-    let message = if is_even {
+    let message = if evidence.is_spread {
+        format!(
+            "`{text}` takes {units} wavefronts per request where {ideal} would do, without a bank conflict"
+        )
+    } else if is_even {
         format!(
             "{degree} bank conflict: `{text}` takes {units} wavefronts per request where {ideal} would do"
         )
@@ -29,7 +32,7 @@ pub fn report(info: &'static RuleInfo, cx: &Context, evidence: &Evidence) -> Fin
     };
     Finding {
         rule: info,
-        level: info.default_level,
+        level: if evidence.is_spread { Level::Note } else { info.default_level },
         span: evidence.access.span,
         message,
         label: format!("{} wavefronts, ideal {}", request.worst.units, request.worst.ideal),
@@ -67,6 +70,15 @@ fn folded(text: &str) -> String {
 
 fn notes(evidence: &Evidence) -> Vec<String> {
     let mut notes = Vec::new();
+    if evidence.is_spread {
+        notes.push(format!(
+            "accesses of {} bytes are served {} of the warp after the other, however few lanes of each take part",
+            evidence.access.width.0,
+            part_of_warp(evidence.access)
+        ));
+        notes.extend(reach(evidence));
+        return notes;
+    }
     if let Some(witness) = &evidence.witness {
         let lanes = list(witness.lanes.iter());
         let same = match super::operation(evidence.access) {
@@ -84,19 +96,31 @@ fn notes(evidence: &Evidence) -> Vec<String> {
         "a bank gives one 4-byte word per wavefront; shared memory takes as long as there are wavefronts"
             .to_owned(),
     );
-    let (width, bytes) = (evidence.access.width.0, evidence.access.bytes.0);
-    if width > bytes && evidence.access.path == AccessPath::Plain {
+    if super::is_merged(evidence.access) {
+        let width = evidence.access.width.0;
         notes.push(format!("as the compiler merges neighbouring accesses into one of {width} bytes"));
     }
-    if evidence.conflicting < evidence.measured {
-        let (conflicting, measured) = (evidence.conflicting, evidence.measured);
-        let kernel = &evidence.kernel.name;
-        notes.push(format!(
-            "holds for `{kernel}` in blocks of {}; {conflicting} of {measured} launches and calls conflict here",
-            evidence.kernel.shape_of(evidence.access)
-        ));
-    }
+    notes.extend(evidence.request.range_note().map(str::to_owned));
+    notes.extend(reach(evidence));
     notes
+}
+
+/// Where it holds, if not everywhere.
+fn reach(evidence: &Evidence) -> Option<String> {
+    let (conflicting, measured) = (evidence.conflicting, evidence.measured);
+    let kernel = &evidence.kernel.name;
+    let shape = evidence.kernel.shape_of(evidence.access);
+    let conflict = if evidence.is_spread { "do so" } else { "conflict here" };
+    (conflicting < measured).then(|| {
+        format!(
+            "holds for `{kernel}` in blocks of {shape}; {conflicting} of {measured} launches and calls {conflict}"
+        )
+    })
+}
+
+/// What is served at a time.
+fn part_of_warp(access: &AccessFact) -> &'static str {
+    if access.width.0 % 16 == 0 { "one quarter" } else { "one half" }
 }
 
 /// `0, 1, 2, … 31`
@@ -112,6 +136,9 @@ fn list<'a>(lanes: impl ExactSizeIterator<Item = &'a u32>) -> String {
 
 fn help(evidence: &Evidence) -> String {
     let array = &evidence.base.name;
+    if evidence.is_spread {
+        return format!("let the lanes that take part fill {} of the warp", part_of_warp(evidence.access));
+    }
     if updates_one_word(evidence) {
         return "combine the lanes' values first (`__reduce_add_sync`, `__shfl_down_sync`) and let one lane update the \
                 word, or give each warp a copy of it"

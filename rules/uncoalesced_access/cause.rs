@@ -41,8 +41,12 @@ pub enum Cause {
     Sparse {
         active: f64,
     },
-    /// An address that is no sum of multiples of `threadIdx`.
-    Scattered,
+    /// An address that is no sum of multiples of `threadIdx`: how many runs of neighbouring bytes a warp touches, and how long
+    /// they are where they are alike.
+    Scattered {
+        runs: u32,
+        bytes: Option<i64>,
+    },
 }
 
 impl Cause {
@@ -85,18 +89,21 @@ impl Cause {
         match lane_word(access).filter(|word| word.coefficient.is_none() && word.axis == 'x' && only) {
             Some(word) => Cause::Apart { text: word.text.clone() },
             None if active < 31.5 && has_holes(access) => Cause::Sparse { active },
-            None => usual_stride(access).map_or(Cause::Scattered, |stride| Cause::Strided { stride }),
+            None => {
+                usual_stride(access).map_or_else(|| scattered(access), |stride| Cause::Strided { stride })
+            }
         }
     }
 
-    /// Understandable alone, at the access.
-    pub fn label(&self) -> String {
+    /// Understandable alone, at the access; `width`: bytes of an element.
+    pub fn label(&self, width: i64) -> String {
+        let apart = |stride: i64| format!("{stride} elements ({} bytes)", stride * width);
         match self {
             Cause::ColumnMajor { row, column } => {
                 format!("`threadIdx.{row}` picks the row, `threadIdx.{column}` the column")
             }
             Cause::Chunk { stride: Some(stride), .. } => {
-                format!("each thread walks its own chunk, {stride} elements from its neighbour's")
+                format!("each thread walks its own chunk, {} from its neighbour's", apart(*stride))
             }
             Cause::Chunk { stride: None, length: Some(length), .. } => {
                 format!("each thread walks {length} elements of its own")
@@ -118,12 +125,18 @@ impl Cause {
                 format!("neighbouring lanes are {text} bytes apart: min({text}, 32) sectors")
             }
             Cause::Interleaved { stride, .. } | Cause::Strided { stride } => {
-                format!("neighbouring lanes are {stride} elements apart")
+                format!("neighbouring lanes are {} apart", apart(*stride))
             }
             Cause::Sparse { active } => {
                 format!("{} of 32 lanes take part, with holes between", mean(*active))
             }
-            Cause::Scattered => "the lanes of a warp are spread over memory".to_owned(),
+            Cause::Scattered { runs, bytes: Some(bytes) } => {
+                format!("a warp touches {runs} runs of {bytes} bytes")
+            }
+            Cause::Scattered { runs: 0 | 1, bytes: None } => {
+                "the lanes of a warp are spread over memory".to_owned()
+            }
+            Cause::Scattered { runs, bytes: None } => format!("a warp touches {runs} runs of bytes"),
         }
     }
 
@@ -145,7 +158,7 @@ impl Cause {
             | Cause::Interleaved { .. }
             | Cause::Strided { .. }
             | Cause::Sparse { .. }
-            | Cause::Scattered => by_ratio(operation, ratio),
+            | Cause::Scattered { .. } => by_ratio(operation, ratio),
         }
     }
 
@@ -157,20 +170,25 @@ impl Cause {
     /// With the rest of each sector used by other accesses: is no time lost by the measurements ([`used_by_others`])?
     pub fn is_free(&self, operation: Operation, access: &AccessFact) -> bool {
         let width = access.width.0;
-        let Some(request) = access.request.as_ref() else { return false };
-        let parts = match self {
-            // The rest of each sector is used: a chunk fills whole sectors, however far it is from its neighbour's.
-            Cause::Chunk { length: Some(length), .. } => *length,
-            Cause::Interleaved { stride, .. } | Cause::Chunk { stride: Some(stride), .. } => *stride,
-            // Lanes in sectors of their own: how far they are apart is not known.
-            _ if request.units >= request.active_lanes - 1e-6 => return false,
-            _ => (request.units / request.ideal.max(1e-9)).ceil() as i64,
-        };
+        let Some(parts) = self.parts(access) else { return false };
         let bytes = parts * width;
         match operation {
             Operation::Load => bytes <= FREE_LOADED && (parts < MANY_LOADS || (width >= 4 && parts <= 12)),
             Operation::Store => parts <= 2 || bytes <= 4 || (parts == 3 && bytes < FREE_STORED),
             Operation::Atomic => false,
+        }
+    }
+
+    /// Consecutive parts of a thread, as far as they are known.
+    pub fn parts(&self, access: &AccessFact) -> Option<i64> {
+        let request = access.request.as_ref()?;
+        match self {
+            // The rest of each sector is used: a chunk fills whole sectors, however far it is from its neighbour's.
+            Cause::Chunk { length: Some(length), .. } => Some(*length),
+            Cause::Interleaved { stride, .. } | Cause::Chunk { stride: Some(stride), .. } => Some(*stride),
+            // Lanes in sectors of their own: how far they are apart is not known.
+            _ if request.units >= request.active_lanes - 1e-6 => None,
+            _ => Some((request.units / request.ideal.max(1e-9)).ceil() as i64),
         }
     }
 
@@ -184,14 +202,15 @@ impl Cause {
         matches!(self, Cause::Chunk { .. })
     }
 
-    /// What helps; `width`: bytes that the access moves; `whole`: other accesses or rounds use the rest of each sector.
-    pub fn remedy(&self, width: i64, whole: bool) -> String {
+    /// What helps; `whole`: other accesses or rounds use the rest of each sector.
+    pub fn remedy(&self, access: &AccessFact, whole: bool) -> String {
+        let one_access = |elements: i64| one_access(elements, access.width.0, self.alignment(access));
         let few = match self {
             Cause::Chunk { length: Some(length), .. } => Some(*length),
             Cause::Strided { stride } if whole => Some(*stride),
             _ => None,
         };
-        if let Some(vector) = few.and_then(|elements| one_access(elements, width)) {
+        if let Some(vector) = few.and_then(one_access) {
             return vector;
         }
         match self {
@@ -199,7 +218,7 @@ impl Cause {
                 "swap the roles of `threadIdx.{row}` and `threadIdx.{column}`: let `threadIdx.x` walk the contiguous \
                  dimension"
             ),
-            Cause::Chunk { stride: Some(stride), .. } => one_access(*stride, width).unwrap_or_else(|| {
+            Cause::Chunk { stride: Some(stride), .. } => one_access(*stride).unwrap_or_else(|| {
                 "interleave the threads: start at the thread's index and step by the number of threads (a grid-stride \
                  loop)"
                     .to_owned()
@@ -213,7 +232,7 @@ impl Cause {
             Cause::Apart { .. } => {
                 "map `threadIdx.x` to the contiguous dimension, or stage tiles through shared memory".to_owned()
             }
-            Cause::Interleaved { stride, whole } => match one_access(*stride, width).filter(|_| *whole) {
+            Cause::Interleaved { stride, whole } => match one_access(*stride).filter(|_| *whole) {
                 Some(vector) => format!("{vector}; or split the {stride} parts into arrays of their own"),
                 None => format!(
                     "split the {stride} interleaved parts into arrays of their own, or move all {stride} through shared memory"
@@ -223,9 +242,40 @@ impl Cause {
                 "let neighbouring threads access neighbouring elements, or stage tiles through shared memory".to_owned()
             }
             Cause::Sparse { .. } => "let neighbouring lanes take part, so that active lanes fill whole sectors".to_owned(),
-            Cause::Scattered => "arrange the data in the order of the lanes, or stage them through shared memory".to_owned(),
+            Cause::Scattered { bytes: Some(_), .. } => {
+                "let runs fill whole sectors of 32 bytes: more neighbouring lanes in a row, or tiles staged through shared \
+                 memory"
+                    .to_owned()
+            }
+            Cause::Scattered { bytes: None, .. } => {
+                "arrange the data in the order of the lanes, or stage them through shared memory".to_owned()
+            }
         }
     }
+
+    /// What the addresses at which the threads' parts begin are a multiple of, as far as they were computed: 16 at most.
+    fn alignment(&self, access: &AccessFact) -> i64 {
+        let bits = match self {
+            Cause::Chunk { .. } => {
+                let first = access.request.as_ref().and_then(|request| request.samples.first());
+                first.map_or(0, |lanes| lanes.iter().fold(0, |bits, (_, address)| bits | address))
+            }
+            _ => access.lane_stride.map_or(0, |stride| stride.0),
+        };
+        1 << bits.trailing_zeros().min(4)
+    }
+}
+
+/// The runs of neighbouring bytes that the dearest request touches.
+fn scattered(access: &AccessFact) -> Cause {
+    let Some(request) = access.request.as_ref() else { return Cause::Scattered { runs: 0, bytes: None } };
+    let mut starts: Vec<i64> = request.worst_lanes.iter().map(|(_, address)| address).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let width = access.width.0.max(1);
+    let runs: Vec<i64> = starts.chunk_by(|a, b| b - a <= width).map(|run| run.len() as i64 * width).collect();
+    let alike = runs.iter().all(|bytes| Some(bytes) == runs.first()) && runs.len() > 1;
+    Cause::Scattered { runs: runs.len() as u32, bytes: runs.first().copied().filter(|_| alike) }
 }
 
 /// Are the active lanes of the dearest request apart?
@@ -236,36 +286,81 @@ fn has_holes(access: &AccessFact) -> bool {
     run & run.wrapping_add(1) != 0
 }
 
-/// The elements of one thread as vector accesses, where they fill some.
-fn one_access(elements: i64, width: i64) -> Option<String> {
+/// The elements of one thread as vector accesses, where they fill some; `alignment`: of the first of them.
+fn one_access(elements: i64, width: i64, alignment: i64) -> Option<String> {
     let bytes = elements * width;
     // Wider accesses there are none.
-    if width >= 16 {
+    if width >= 16 || !matches!(bytes, 2 | 4 | 8 | 16 | 32 | 48 | 64) {
         return None;
     }
-    let accesses = match bytes {
-        2 | 4 | 8 | 16 => format!("one access of {bytes} bytes"),
-        32 | 48 | 64 => format!("{} accesses of 16 bytes", bytes / 16),
-        _ => return None,
+    let piece = bytes.min(16).min(alignment);
+    let accesses = match bytes / piece {
+        _ if piece <= width || bytes % piece != 0 => return None,
+        1 => format!("one access of {bytes} bytes"),
+        count => format!("{count} accesses of {piece} bytes"),
     };
     Some(format!("move the {elements} elements of a thread by {accesses}, where its address allows"))
 }
 
-/// What it costs where other accesses use what this one leaves of a sector: times of a thread that moves consecutive parts
-/// over threads whose parts are interleaved (H200, 30 November 2026, 2 GiB; the table is in the rule's README).
-pub fn used_by_others(operation: Operation) -> &'static str {
-    match operation {
+/// What it costs where other accesses use what this one leaves of a sector: times of a thread that moves `parts` consecutive
+/// parts of `width` bytes over threads whose parts are interleaved (H200, 30 November 2026, 2 GiB; the table is in the rule's
+/// README), the parts as measured that are nearest.
+pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
+    let (times, fate) = match operation {
         Operation::Load => {
-            "the rest of each sector is used by the thread's other accesses, so that no traffic is lost while L1 keeps it; \
-             measured on an H200: up to 7 parts 0.9 to 1.0 times the time of interleaved threads, 8 parts 0.9 to 1.2, 16 parts of \
-             1, 2 and 4 bytes 1.3, 1.9 and 2.3"
+            (&LOADED[..], "used by the thread's other accesses, so that no traffic is lost while L1 keeps it")
         }
-        Operation::Store | Operation::Atomic => {
-            "the rest of each sector is written by the thread's other accesses; measured on an H200: 2 parts 1.0 to 1.2 times the \
-             time of interleaved threads, 4 parts of 2 and 4 bytes 1.6 and 1.3, 8 parts 4 to 9, 16 parts 11 to 21"
-        }
-    }
+        Operation::Store | Operation::Atomic => (&STORED[..], "written by the thread's other accesses"),
+    };
+    let nearest = times
+        .iter()
+        .filter(|(_, of, _)| *of == width.min(WIDEST_MEASURED))
+        .min_by_key(|(count, ..)| (count - parts).abs());
+    let measured = nearest.map_or_else(String::new, |(count, of, time)| {
+        format!("; {count} parts of {of} bytes took {time:.1} times as long as those of interleaved threads, on an H200")
+    });
+    format!("the rest of each sector is {fate}{measured}")
 }
+
+/// Parts of a thread, their bytes, and the time over that of interleaved threads.
+const LOADED: [(i64, i64, f64); 15] = [
+    (2, 1, 1.0),
+    (4, 1, 0.9),
+    (8, 1, 0.9),
+    (16, 1, 1.3),
+    (4, 2, 0.9),
+    (8, 2, 1.1),
+    (16, 2, 1.9),
+    (2, 4, 0.9),
+    (4, 4, 1.0),
+    (8, 4, 1.2),
+    (12, 4, 1.0),
+    (16, 4, 2.3),
+    (2, 8, 1.0),
+    (4, 8, 1.0),
+    (8, 8, 1.2),
+];
+
+const STORED: [(i64, i64, f64); 15] = [
+    (2, 1, 1.0),
+    (4, 1, 1.0),
+    (8, 1, 4.0),
+    (16, 1, 15.0),
+    (4, 2, 1.6),
+    (8, 2, 9.2),
+    (16, 2, 21.0),
+    (2, 4, 1.0),
+    (4, 4, 1.3),
+    (8, 4, 9.4),
+    (12, 4, 5.5),
+    (16, 4, 11.0),
+    (2, 8, 1.2),
+    (4, 8, 5.0),
+    (8, 8, 6.0),
+];
+
+/// Bytes of the widest parts that were measured.
+const WIDEST_MEASURED: i64 = 8;
 
 /// Bytes of a thread up to which parts that are all loaded lose no time (H200: 48 bytes 1.0, 64 bytes 2.3).
 const FREE_LOADED: i64 = 48;
@@ -276,41 +371,56 @@ const MANY_LOADS: i64 = 8;
 /// The same of parts that are all stored, exclusive (H200: 12 bytes 1.0, 16 bytes 1.3).
 const FREE_STORED: i64 = 16;
 
-/// Requests of an access that are looked at for the rest of a sector: 32 bytes are as many of the narrowest.
-const ROUNDS: usize = 32;
-
-/// Do other accesses of the kernel, of the same kind and by the same lanes, use all that this one leaves of its sectors?
-pub fn is_rest_used(seen: Seen<'_>) -> bool {
-    let sample = |access: &'_ AccessFact| access.request.as_ref()?.samples.first().cloned();
-    let Some(own) = sample(seen.access) else { return false };
-    // So do the next rounds of a loop. Accesses elsewhere do not join in: what they touch is no part of these sectors.
-    let near = |other: &&AccessFact| {
-        other.base == seen.access.base
-            && other.operation == seen.access.operation
-            && other.flow.loops == seen.access.flow.loops
-    };
-    let others: Vec<(Lanes, u32)> = seen
-        .kernel
-        .accesses
-        .iter()
-        .filter(near)
-        .flat_map(|other| {
-            // What walks along memory in a loop has its next rounds among its requests; else they are those of other warps.
-            let walks = other.iteration_stride.is_some_and(|stride| stride.0.abs() == other.width.0);
-            let samples = other.request.as_ref().map_or(&[][..], |request| &request.samples);
-            samples.iter().take(if walks { ROUNDS } else { 1 }).map(|lanes| (lanes.clone(), width_of(other)))
-        })
-        .filter(|(lanes, _)| lanes.active == own.active)
-        .collect();
-    let requests: Vec<(&Lanes, u32)> = others.iter().map(|(lanes, width)| (lanes, *width)).collect();
-    let mine = global::union(&[(&own, width_of(seen.access))]);
-    let fitting: Vec<(&Lanes, u32)> = requests
-        .into_iter()
-        .filter(|request| global::union(&[*request, (&own, width_of(seen.access))]).sectors == mine.sectors)
-        .collect();
-    let all = global::union(&fitting);
-    all.sectors == mine.sectors && all.used_bytes == SECTOR_BYTES * all.sectors
+/// The share of the bytes of its sectors, 0…1, that this access and others of the kernel, of the same kind and by the same
+/// lanes, use together in all rounds of the loops around them.
+pub fn share_of_all(seen: Seen<'_>) -> f64 {
+    let Seen { kernel, access } = seen;
+    let own = rounds(access);
+    let Some(first) = own.first() else { return 0.0 };
+    // Accesses elsewhere do not join in: what they touch is no part of these sectors.
+    let near = kernel.accesses.iter().filter(|other| {
+        other.base == access.base
+            && other.operation == access.operation
+            && other.flow.loops == access.flow.loops
+    });
+    let mine = global::union(&[(first, moved(access))]);
+    let mut fitting: Vec<(Lanes, u32)> = Vec::new();
+    for other in near {
+        // What differs by a constant is there whatever else is not known of it.
+        let is_parallel = other.flow.terms == access.flow.terms && other.flow.guard == access.flow.guard;
+        let lanes: Vec<Lanes> = if is_parallel {
+            let distance = other.flow.constant.wrapping_sub(access.flow.constant);
+            own.iter().map(|lanes| shifted(lanes, distance)).collect()
+        } else {
+            rounds(other).to_vec()
+        };
+        let within = lanes.into_iter().map(|lanes| (lanes, moved(other))).filter(|(lanes, width)| {
+            lanes.active == first.active
+                && global::union(&[(lanes, *width), (first, moved(access))]).sectors == mine.sectors
+        });
+        fitting.extend(within);
+    }
+    let requests: Vec<(&Lanes, u32)> = fitting.iter().map(|(lanes, width)| (lanes, *width)).collect();
+    let all = global::union(&requests);
+    f64::from(all.used_bytes) / f64::from((SECTOR_BYTES * mine.sectors).max(1))
 }
+
+/// The requests of one warp in the rounds of its loops.
+fn rounds(access: &AccessFact) -> &[Lanes] {
+    access.request.as_ref().and_then(|request| request.samples.get(..request.rounds)).unwrap_or(&[])
+}
+
+fn shifted(lanes: &Lanes, distance: i64) -> Lanes {
+    Lanes { active: lanes.active, address: lanes.address.map(|address| address.wrapping_add(distance)) }
+}
+
+/// The bytes that an access moves for a lane: all pieces of a struct.
+fn moved(access: &AccessFact) -> u32 {
+    u32::try_from(access.bytes.0).ok().filter(|bytes| *bytes <= MOST_MOVED).unwrap_or(0).max(width_of(access))
+}
+
+/// A larger struct is not moved by accesses one after another.
+const MOST_MOVED: u32 = 64;
 
 /// The distance, in elements, that most neighbouring lanes of the dearest request have, where no made-up size is in it.
 fn usual_stride(access: &AccessFact) -> Option<i64> {

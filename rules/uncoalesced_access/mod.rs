@@ -25,6 +25,10 @@ static INFO: RuleInfo = RuleInfo {
 /// Sectors over the ideal from which an access is reported: a stride of two elements, half of the traffic wasted.
 const RATIO: f64 = 2.0;
 
+/// The share of the bytes of its sectors from which on an access and its neighbours are taken to use them: what is left lies
+/// at the ends of runs and between them.
+const NEARLY_ALL: f64 = 0.66;
+
 /// What is wrong with a place, in the worst of the launches where it is wrong.
 struct Evidence<'a> {
     worst: Seen<'a>,
@@ -82,18 +86,22 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let Evidence { worst, request, cause, used_share, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
     let (units, ideal) = (place::units(request), place::mean(request.ideal));
-    let percent = place::mean((used_share * 1000.0).round() / 10.0);
-    let wasted = match place.operation {
-        Operation::Load => format!("{percent} % of what is fetched is used"),
-        Operation::Store => format!("{percent} % of what it touches is written"),
-        Operation::Atomic => format!("{percent} % of what it touches is updated"),
-    };
-    let is_rest_used = cause.uses_all() || cause::is_rest_used(*worst);
+    let of_all = if cause.uses_all() { 1.0 } else { cause::share_of_all(*worst) };
+    let is_rest_used = of_all >= NEARLY_ALL;
     let is_free = is_rest_used && cause.is_free(place.operation, worst.access);
-    let wasted = match is_rest_used {
-        true if cause.is_chunk() => "the next rounds of the loop use the rest".to_owned(),
-        true => "the kernel uses the rest by other accesses".to_owned(),
-        false => wasted,
+    let verb = match place.operation {
+        Operation::Load => "is fetched is used",
+        Operation::Store => "it touches is written",
+        Operation::Atomic => "it touches is updated",
+    };
+    let percent = |share: f64| place::mean((share * 1000.0).round() / 10.0);
+    let wasted = match (of_all < 1.0, cause.is_chunk()) {
+        (false, true) => "the next rounds of the loop use the rest".to_owned(),
+        (false, false) => "the kernel uses the rest by other accesses".to_owned(),
+        (true, _) if is_rest_used => {
+            format!("{} % of what {verb} by all accesses of a thread", percent(of_all))
+        }
+        _ => format!("{} % of what {verb}", percent(*used_share)),
     };
     let message = format!(
         "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
@@ -102,8 +110,10 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let cost = cause.cost(place.operation, request.units / request.ideal.max(1e-9));
     // What L1 keeps of a long chunk is another matter.
     let is_short = is_free || cause.is_measured();
-    let mut notes =
-        vec![if is_rest_used && is_short { cause::used_by_others(place.operation).to_owned() } else { cost }];
+    let width = worst.access.width.0;
+    let parts = cause.parts(worst.access).filter(|_| is_rest_used && is_short);
+    let mut notes = vec![parts.map_or(cost, |parts| cause::used_by_others(place.operation, parts, width))];
+    notes.extend(request.range_note().map(str::to_owned));
     notes.extend(place::reach_note(&place.seen, &evidence.bad));
     notes.extend(place::view_note(cx.sources, &place.seen));
     Finding {
@@ -111,9 +121,9 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         level: if is_free { Level::Note } else { INFO.default_level },
         span: place.span,
         message,
-        label: cause.label(),
+        label: cause.label(width),
         notes,
-        help: Some(cause.remedy(worst.access.width.0, is_rest_used)),
+        help: Some(cause.remedy(worst.access, is_rest_used)),
         trail: place::trail(*worst),
         kernel: worst.kernel.name.clone(),
         access_text: text,

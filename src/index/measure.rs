@@ -26,6 +26,8 @@ pub struct Tally {
     pub worst_lanes: Option<Box<Lanes>>,
     /// The first requests, for layouts and unions.
     pub samples: Vec<Lanes>,
+    /// How many of these are those of the first warp that makes any.
+    pub rounds: usize,
     /// Requests whose lanes follow different data.
     pub irregular: u64,
     pub undefined: u64,
@@ -242,11 +244,32 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             mask &= if value.data.is_some() { !value.surely_off() } else { value.mask() };
         }
         let unknown = self.eval.arena.deps(cond) & UNKNOWN != 0;
-        if first && mask & live == 0 && unknown {
+        if first && mask & live == 0 && unknown && !self.is_remainder(cond) {
             self.tally.assumed_guard.get_or_insert(cond);
             return live;
         }
         mask
+    }
+
+    /// Does a loop go on from where another one ended? Which lanes still have something to do follows from the sizes.
+    fn is_remainder(&self, cond: ExprId) -> bool {
+        let arena = self.eval.arena;
+        let mut stack = vec![cond];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(id) = stack.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match arena.node(id) {
+                Node::Final { .. } => return true,
+                Node::Symbol(Symbol::LoopVar(of, var)) => {
+                    let of = arena.loops.get(of.0 as usize);
+                    stack.extend(of.and_then(|of| of.vars.get(*var as usize)).map(|var| var.init));
+                }
+                _ => stack.extend(arena.children(id)),
+            }
+        }
+        false
     }
 
     /// Is the access switched off for all that this iteration of the host's loops launches?
@@ -374,6 +397,9 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             let rest = std::mem::replace(&mut self.left, share.max(1));
             let before = self.tally.requests;
             self.device(depth, mask);
+            if self.tally.rounds == 0 {
+                self.tally.rounds = self.tally.samples.len();
+            }
             self.left = keep + self.left.min(rest);
             if self.tally.requests > before {
                 taking_part += if one_is_all { warps as u32 } else { 1 };

@@ -372,6 +372,8 @@ pub struct Lambda {
     pub span: Span,
     /// Init captures: `p` and `pointer` of `[p = pointer]`.
     pub captures: Vec<(Name, Expr)>,
+    /// `[]<int n>()`
+    pub template: Vec<TemplateParam>,
     pub params: Vec<VarDecl>,
     pub body: Vec<Stmt>,
     /// `[&]` or `[&x]`; false for `[=]`.

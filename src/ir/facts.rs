@@ -240,6 +240,9 @@ pub struct FlowFact {
     pub invariant_in: Vec<u32>,
     /// Equal where the address from the start of the base is the same.
     pub address: u32,
+    /// That address as bytes and a sum of terms: coefficients, and numbers that are equal where what they multiply is.
+    pub constant: i64,
+    pub terms: Vec<(i64, u32)>,
     /// Equal where the same lanes are active.
     pub guard: u32,
     /// Data decide which lanes are active.
@@ -281,15 +284,17 @@ pub struct RequestFact {
     pub worst_lanes: Box<crate::memory::Lanes>,
     /// The first requests.
     pub samples: Vec<crate::memory::Lanes>,
+    /// How many of these are those of one warp in the rounds of its loops.
+    pub rounds: usize,
     /// The numbers are those of one case among others that are as likely: not known, but a bound.
     pub open: Option<Bound>,
 }
 
 /// What a number that is not known says all the same, with the reason for not knowing it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
-    /// It is that of the case that is best for the code.
-    AtLeast(String),
+    /// It is that of the case that is best for the code, among cases with so many units per request.
+    Within { reason: String, least: f64, most: f64 },
     /// It is that of all lanes; data decide which of them are active.
     AtMost(String),
 }
@@ -297,22 +302,30 @@ pub enum Bound {
 impl Bound {
     pub fn reason(&self) -> &str {
         match self {
-            Bound::AtLeast(reason) | Bound::AtMost(reason) => reason,
+            Bound::Within { reason, .. } | Bound::AtMost(reason) => reason,
         }
     }
 }
 
-impl fmt::Display for Bound {
-    /// As it stands before the number.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Bound::AtLeast(_) => "at least ",
-            Bound::AtMost(_) => "up to ",
-        })
-    }
-}
-
 impl RequestFact {
+    /// Units per request in words, with numbers as `number` writes them: `4`, `8 to 9.5`, `up to 32`.
+    pub fn units_in_words(&self, number: impl Fn(f64) -> String) -> String {
+        let units = number(self.units);
+        match &self.open {
+            None => units,
+            Some(Bound::AtMost(_)) => format!("up to {units}"),
+            Some(Bound::Within { least, most, .. }) => match (number(*least), number(*most)) {
+                (least, most) if least == most => units,
+                (least, most) => format!("{least} to {most}"),
+            },
+        }
+    }
+
+    /// Why there is no one number, where cases were tried that differ.
+    pub fn range_note(&self) -> Option<&str> {
+        self.open.as_ref().filter(|open| matches!(open, Bound::Within { .. })).map(Bound::reason)
+    }
+
     /// An average over the executed requests as an average over the issued ones, which is what the profiler shows: a
     /// request whose lanes are all predicated off counts, with no sector and no wavefront.
     pub fn issued(&self, average: f64) -> f64 {

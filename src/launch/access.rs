@@ -2,7 +2,7 @@
 
 use super::kernel::Executed;
 use super::sizes::{Sizes, Tried};
-use super::strides::{lane_steps, needs_width, not_measured};
+use super::strides::{lane_steps, needs_width, not_measured, struct_steps};
 use crate::index::affine;
 use crate::index::eval::Evaluator;
 use crate::index::expr::{
@@ -181,7 +181,9 @@ pub fn measure_access(
         fact.unknown = Some(reason);
         return fact;
     }
-    let with_steps = sizes.with_ones(eval, &lane_steps(eval.arena, raw, kernel));
+    let mut least = struct_steps(eval.arena, raw);
+    least.extend(lane_steps(eval.arena, raw, kernel).into_iter().map(|index| (index, 1)));
+    let with_steps = sizes.with_least(eval, &least);
     let sizes = with_steps.as_ref().unwrap_or(sizes);
     let (mut cases, mut irregular, mut undefined, mut requests) = (Vec::new(), 0, 0, 0);
     for (place, shape) in shapes.iter().enumerate() {
@@ -251,6 +253,7 @@ impl Measured<'_> {
             worst: tally.worst,
             worst_lanes,
             samples: tally.samples.clone(),
+            rounds: tally.rounds,
             open: self.open(),
         });
         let one_stride = self.of_shape().all(|case| case.tally.lane_stride == tally.lane_stride);
@@ -286,18 +289,18 @@ impl Measured<'_> {
         let rests_on_multiples =
             self.tried().is_some_and(Tried::is_favourable_multiple) && !self.open_sizes().is_empty();
         if !rests_on_multiples && !self.values_agree() {
-            let (low, high) = range(self.of_shape());
+            let (least, most) = range(self.of_shape());
             let of_data = self.open_sizes().is_empty() && self.arena.deps(self.raw.offset) & DATA != 0;
             let what = if of_data { "values in memory" } else { "sizes that are not known" };
-            let reason = format!("it depends on {what}: {low} to {high} a request for those tried");
-            return Some(Bound::AtLeast(reason));
+            let reason = format!("it depends on {what}: {least:.2} to {most:.2} a request for those tried");
+            return Some(Bound::Within { reason, least, most });
         }
         if !self.of_values().all(|case| case.is_like(self.best)) {
-            let (low, high) = range(self.of_values());
+            let (least, most) = range(self.of_values());
             let reason = format!(
-                "it depends on the block, which is not seen: {low} to {high} a request for those tried"
+                "it depends on the block, which is not seen: {least:.2} to {most:.2} a request for those tried"
             );
-            return Some(Bound::AtLeast(reason));
+            return Some(Bound::Within { reason, least, most });
         }
         None
     }
@@ -334,12 +337,11 @@ impl Measured<'_> {
     }
 }
 
-/// The least and the most units per request, in words.
-fn range<'c>(cases: impl Iterator<Item = &'c Case>) -> (String, String) {
-    let (low, high) = cases
+/// The least and the most units per request.
+fn range<'c>(cases: impl Iterator<Item = &'c Case>) -> (f64, f64) {
+    cases
         .map(Case::units)
-        .fold((f64::MAX, 0.0_f64), |(low, high), units| (low.min(units), high.max(units)));
-    (format!("{low:.2}"), format!("{high:.2}"))
+        .fold((f64::MAX, 0.0_f64), |(least, most), units| (least.min(units), most.max(units)))
 }
 
 fn blank(arena: &Arena, raw: &RawAccess) -> AccessFact {
@@ -402,12 +404,15 @@ fn runs_once_a_block(arena: &Arena, id: LoopId) -> bool {
 
 fn flow(arena: &Arena, raw: &RawAccess) -> FlowFact {
     let deps = arena.deps(raw.offset);
+    let (constant, terms) = arena.terms(raw.offset);
     // Data read in a loop may differ from iteration to iteration.
     let stays = |id: &&LoopId| deps & (loop_bit(**id) | DATA) == 0;
     FlowFact {
         loops: raw.loops.iter().filter(|&&id| !runs_once_a_block(arena, id)).map(|id| id.0).collect(),
         invariant_in: raw.loops.iter().filter(stays).map(|id| id.0).collect(),
         address: raw.offset.0,
+        constant,
+        terms: terms.into_iter().map(|(coefficient, id)| (coefficient, id.0)).collect(),
         guard: raw.guard.0,
         guarded_by_data: arena.deps(raw.guard) & DATA != 0,
     }

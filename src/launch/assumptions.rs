@@ -74,13 +74,23 @@ impl Measured<'_> {
         let (arena, raw) = (self.arena, self.raw);
         let Some(tried) = self.tried() else { return Vec::new() };
         let mut out = Vec::new();
+        let mut least: Vec<(i64, Vec<String>)> = Vec::new();
         for index in affine::unknowns(arena, &[raw.offset, raw.guard]) {
-            if let (Some(value), Some(unknown)) =
+            let (Some(&value), Some(unknown)) =
                 (tried.guessed.get(&index), arena.unknowns.get(index as usize))
-            {
-                out.push(format!("`{}` is {value}", unknown.name));
+            else {
+                continue;
+            };
+            let name = format!("`{}`", unknown.name);
+            match least.iter_mut().find(|(of, _)| *of == value) {
+                _ if !tried.is_least || value == 1 => out.push(format!("{name} is {value}")),
+                Some((_, names)) => names.push(name),
+                None => least.push((value, vec![name])),
             }
         }
+        out.extend(least.into_iter().map(|(value, names)| {
+            format!("{} {} at least {value}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+        }));
         let agree = self.values_agree();
         if agree && affine::is_shaped(arena, raw.offset) {
             return out;

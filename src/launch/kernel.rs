@@ -141,7 +141,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         let def = kernel.item.clone();
         let args = launch.map(|launch| launch.args.clone()).unwrap_or_default();
         exec.push_frame(def.name, kernel.file, Rc::default(), None);
-        let env = exec.bind_template_args(&def, template, &args);
+        let env = exec.bind_template_args(&def.template, &def.params, template, &args);
         let name = instance_name(exec, &def, &env);
         if let Some(frame) = exec.frames.last_mut() {
             frame.env = env;

@@ -5,7 +5,7 @@
 //! do the iterations of an unrolled `for (k…) … s[t][k]`, a row whose pitch is a multiple of 16 bytes (measured with
 //! nvcc 13 for sm_90: `LDS.128`, for a broadcast 2 wavefronts of 2). A pitch of 33 words keeps them apart.
 
-use crate::index::expr::{Arena, ExprId, LoopId, Node, Op, Symbol};
+use crate::index::expr::{self, Arena, ExprId, LoopId, LoopVar, Node, Op, Symbol};
 use crate::ir::facts::{MemorySpace, Operation};
 use crate::lower::exec::{AccessKind, RawAccess};
 use crate::lower::value::Base;
@@ -15,6 +15,9 @@ const UNROLLED: i64 = 32;
 
 /// The widest instruction.
 const WIDEST: i64 = 16;
+
+/// How deep expressions are looked into.
+const DEEPEST: u32 = 12;
 
 /// The accesses with [`RawAccess::merged`] set to the bytes of the instruction that they become part of.
 pub fn merged(arena: &Arena, bases: &[Base], accesses: &[RawAccess]) -> Vec<RawAccess> {
@@ -148,30 +151,57 @@ struct Walk {
 fn walk_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> Option<Walk> {
     let of = arena.loops.get(inner.0 as usize)?;
     let (constant, terms) = arena.terms(access.offset);
-    let mut walk = Walk { start: constant, rest: Vec::new(), iterations: None };
-    let mut steps = false;
-    for (coefficient, id) in terms {
-        match arena.node(id) {
-            Node::Symbol(Symbol::LoopVar(owner, var)) if *owner == inner => {
-                let var = of.vars.get(*var as usize)?;
-                let Node::Const(init) = arena.node(var.init) else { return None };
-                if coefficient != access.width || differs_by(arena, id, var.next) != Some(1) {
-                    return None;
-                }
-                walk.start += coefficient * init;
-                if let Node::Binary { op: Op::Lt, a, b, .. } = arena.node(of.cond)
-                    && *a == id
-                    && let Node::Const(end) = arena.node(*b)
-                {
-                    walk.iterations = Some(end - init);
-                }
-                steps = true;
-            }
-            _ if coefficient % wide == 0 => walk.rest.push((coefficient, id)),
-            _ => return None,
-        }
+    let (moving, rest): (Vec<_>, Vec<_>) =
+        terms.into_iter().partition(|(_, id)| !arena.loop_vars_in(*id, inner).is_empty());
+    if rest.iter().any(|&(coefficient, id)| coefficient * divisor(arena, id, DEEPEST) % wide != 0) {
+        return None;
     }
-    steps.then_some(walk)
+    let mut vars = moving.iter().flat_map(|(_, id)| arena.loop_vars_in(*id, inner));
+    let var = vars.next()?;
+    if vars.any(|other| other != var) {
+        return None;
+    }
+    let (init, step) = counter_of(arena, inner, var)?;
+    let is_var = |id: ExprId| *arena.node(id) == Node::Symbol(Symbol::LoopVar(inner, var));
+    let iterations = match *arena.node(of.cond) {
+        Node::Binary { op: Op::Lt, a, b, .. } if is_var(a) && step > 0 => {
+            arena.as_const(b).map(|end| (end - init + step - 1) / step)
+        }
+        _ => None,
+    };
+    let offset = |iteration: i64| {
+        let parts = moving.iter().map(|&(coefficient, id)| {
+            Some(coefficient * value_at(arena, id, inner, init + iteration * step, DEEPEST)?)
+        });
+        parts.sum::<Option<i64>>()
+    };
+    let is_element_apart = match moving[..] {
+        [(coefficient, id)] if is_var(id) => coefficient * step == access.width,
+        _ => {
+            let count = iterations.filter(|&count| count <= UNROLLED)?;
+            (1..count)
+                .all(|next| Some(access.width) == offset(next).zip(offset(next - 1)).map(|(b, a)| b - a))
+        }
+    };
+    is_element_apart.then_some(Walk { start: constant + offset(0)?, rest, iterations })
+}
+
+/// What an expression of nothing but the counter of a loop is where the counter is `value`.
+fn value_at(arena: &Arena, id: ExprId, inner: LoopId, value: i64, depth: u32) -> Option<i64> {
+    let depth = depth.checked_sub(1)?;
+    let of = |id: ExprId| value_at(arena, id, inner, value, depth);
+    match arena.node(id) {
+        Node::Const(value) => Some(*value),
+        Node::Symbol(Symbol::LoopVar(owner, _)) if *owner == inner => Some(value),
+        Node::Sum { constant, terms } => terms
+            .iter()
+            .map(|&(coefficient, id)| of(id)?.checked_mul(coefficient))
+            .try_fold(*constant, |sum, term| sum.checked_add(term?)),
+        Node::Product(factors) => factors.iter().try_fold(1_i64, |product, &id| product.checked_mul(of(id)?)),
+        &Node::Binary { op, unsigned, a, b } => expr::apply(op, unsigned, of(a)?, of(b)?),
+        &Node::Wrap { bytes, signed, a } => Some(expr::wrap(bytes, signed, of(a)?)),
+        _ => None,
+    }
 }
 
 /// `b − a`, where it is a number.
@@ -180,15 +210,16 @@ fn differs_by(arena: &Arena, a: ExprId, b: ExprId) -> Option<i64> {
     (ta == tb).then(|| cb.wrapping_sub(ca))
 }
 
-/// Is every term of the sum a multiple of `of`? A counter is one of its step, from its start.
+/// Is every term of the sum a multiple of `of`, a power of two? A counter is one of its step, from its start.
 fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
     let (constant, terms) = arena.terms(id);
     let mut rest = constant;
     for (coefficient, id) in terms {
-        if coefficient % of == 0 {
+        if coefficient * divisor(arena, id, DEEPEST) % of == 0 {
             continue;
         }
-        let Some((init, step)) = counter(arena, id) else { return false };
+        let Node::Symbol(Symbol::LoopVar(owner, var)) = *arena.node(id) else { return false };
+        let Some((init, step)) = counter_of(arena, owner, var) else { return false };
         if coefficient * step % of != 0 {
             return false;
         }
@@ -197,10 +228,46 @@ fn is_multiple(arena: &Arena, id: ExprId, of: i64) -> bool {
     rest % of == 0
 }
 
+/// The largest power of two, up to the widest instruction, that is seen to divide the value.
+fn divisor(arena: &Arena, id: ExprId, depth: u32) -> i64 {
+    let power = |value: i64| 1 << value.trailing_zeros().min(WIDEST.trailing_zeros());
+    let Some(depth) = depth.checked_sub(1) else { return 1 };
+    let of = |id: ExprId| divisor(arena, id, depth);
+    let found = match *arena.node(id) {
+        Node::Const(value) => value,
+        Node::Sum { constant, ref terms } => {
+            let parts = terms.iter().map(|&(coefficient, id)| power(coefficient) * of(id));
+            parts.fold(power(constant), i64::min)
+        }
+        Node::Product(ref factors) => factors.iter().fold(1, |product, &id| power(product * of(id))),
+        Node::Symbol(Symbol::LoopVar(owner, var)) | Node::Final { of: owner, var, .. } => {
+            let var_of = arena.loops.get(owner.0 as usize).and_then(|of| of.vars.get(var as usize));
+            let is_self = |id: ExprId| *arena.node(id) == Node::Symbol(Symbol::LoopVar(owner, var));
+            match var_of.map(|var| (var.init, arena.terms(var.next))) {
+                Some((init, (constant, terms))) if terms.iter().any(|&(by, id)| by == 1 && is_self(id)) => {
+                    let steps = terms.iter().filter(|(_, id)| !is_self(*id));
+                    steps.map(|&(by, id)| power(by) * of(id)).fold(power(constant).min(of(init)), i64::min)
+                }
+                _ => 1,
+            }
+        }
+        Node::Select { then, otherwise, .. } => of(then).min(of(otherwise)),
+        Node::Binary { op: Op::Min | Op::Max | Op::Rem, a, b, .. } => of(a).min(of(b)),
+        Node::Binary { op: Op::And, a, b, .. } => of(a).max(of(b)),
+        Node::Binary { op: Op::Shl, a, b, .. } => {
+            arena.as_const(b).map_or(of(a), |by| of(a) << by.clamp(0, WIDEST))
+        }
+        Node::Wrap { a, .. } => of(a),
+        _ => 1,
+    };
+    power(found)
+}
+
 /// Start and step of a loop variable that is a counter with constants for both.
-fn counter(arena: &Arena, id: ExprId) -> Option<(i64, i64)> {
-    let Node::Symbol(Symbol::LoopVar(of, var)) = arena.node(id) else { return None };
-    let var = arena.loops.get(of.0 as usize)?.vars.get(*var as usize)?;
-    let Node::Const(init) = arena.node(var.init) else { return None };
-    Some((*init, differs_by(arena, id, var.next)?))
+fn counter_of(arena: &Arena, of: LoopId, var: u32) -> Option<(i64, i64)> {
+    let LoopVar { init, next, .. } = arena.loops.get(of.0 as usize)?.vars.get(var as usize)?;
+    let (step, terms) = arena.terms(*next);
+    let [(1, before)] = terms[..] else { return None };
+    let is_self = *arena.node(before) == Node::Symbol(Symbol::LoopVar(of, var));
+    Some((arena.as_const(*init).filter(|_| is_self)?, step))
 }

@@ -66,8 +66,10 @@ pub fn analyze(project: &Project, sources: &Sources, declared: &Declared) -> Vec
     }
     // Launches that are still not reached: their own functions become roots.
     let seen: FxHashSet<Span> = results.iter().flat_map(|facts| facts.launches.iter().copied()).collect();
+    // A launch within the argument of a macro is known by the macro's place.
+    let is_seen = |span: &Span| seen.contains(span) || seen.iter().any(|other| other.contains(*span));
     let rest: Vec<&HostFunction> =
-        rest.into_iter().filter(|host| host.launches.iter().any(|span| !seen.contains(span))).collect();
+        rest.into_iter().filter(|host| host.launches.iter().any(|span| !is_seen(span))).collect();
     results.extend(run(&rest));
     let launched: FxHashSet<Span> =
         results.iter().flat_map(|facts| facts.kernels.iter().map(|kernel| kernel.name_span)).collect();
@@ -244,9 +246,9 @@ fn run_root(
             .class
             .args
             .as_ref()
-            .map_or_else(Vec::new, |args| exec.template_values(&root.item, args)),
+            .map_or_else(Vec::new, |args| exec.template_values(&root.item.template, args)),
     };
-    let mut env = exec.bind_template_args(&root.item, &template, &[]);
+    let mut env = exec.bind_template_args(&root.item.template, &root.item.params, &template, &[]);
     let this = root.item.class.and_then(|class| match instance {
         Instance::Class(entry) => exec.some_object(&entry.item.class),
         Instance::Written | Instance::Function(_) => exec.some_object(&Path::simple(class)),

@@ -34,6 +34,8 @@ pub struct Tried {
     pub valuation: usize,
     /// Unknowns, by index, that get another number, for the plausible ones are ruled out.
     pub guessed: FxHashMap<u32, i64>,
+    /// The guesses are the least values that there can be.
+    pub is_least: bool,
 }
 
 impl Sizes {
@@ -55,6 +57,7 @@ impl Sizes {
                 .map(|&value| Tried {
                     valuation: 0,
                     guessed: open.iter().map(|&index| (index, value)).collect(),
+                    is_least: false,
                 })
                 .filter(|tried| sizes.hold(eval, tried))
                 .collect();
@@ -90,17 +93,18 @@ impl Sizes {
         }
         if !few.is_empty() && self.tried.iter().all(|tried| tried.guessed.is_empty()) {
             let guessed = few.into_iter().map(|index| (index, FEW_LANES)).collect();
-            self.tried.push(Tried { valuation: 0, guessed });
+            self.tried.push(Tried { valuation: 0, guessed, is_least: false });
         }
     }
 
-    /// These and a case in which the unknowns `ones` are 1, if the conditions of the launch allow that.
-    pub fn with_ones(&self, eval: &mut Evaluator, ones: &[u32]) -> Option<Sizes> {
-        let free: Vec<u32> = ones.iter().copied().filter(|index| !self.bound.contains_key(index)).collect();
+    /// These and a case in which unknowns have the values of `least`, if the conditions of the launch allow that.
+    pub fn with_least(&self, eval: &mut Evaluator, least: &[(u32, i64)]) -> Option<Sizes> {
+        let free: Vec<(u32, i64)> =
+            least.iter().copied().filter(|(index, _)| !self.bound.contains_key(index)).collect();
         let first = self.tried.first().filter(|_| !free.is_empty())?;
         let mut guessed = first.guessed.clone();
-        guessed.extend(free.into_iter().map(|index| (index, 1)));
-        let tried = Tried { valuation: first.valuation, guessed };
+        guessed.extend(free);
+        let tried = Tried { valuation: first.valuation, guessed, is_least: true };
         if !self.hold(eval, &tried) {
             return None;
         }
@@ -131,7 +135,7 @@ impl Tried {
 }
 
 fn plausible_sets() -> impl Iterator<Item = Tried> {
-    (0..VALUATIONS).map(|valuation| Tried { valuation, guessed: FxHashMap::default() })
+    (0..VALUATIONS).map(|valuation| Tried { valuation, guessed: FxHashMap::default(), is_least: false })
 }
 
 /// `n == 8`

@@ -184,6 +184,27 @@ pub fn lane_steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<u32>
     steps.collect()
 }
 
+/// The unknowns, by index, that are the distance in bytes between the structs of neighbouring lanes
+/// (`*(Block *)(base + i * stride)`), and the least that each can be: structs do not overlap.
+pub fn struct_steps(arena: &Arena, raw: &RawAccess) -> Vec<(u32, i64)> {
+    let Some(aggregate) = &raw.aggregate else { return Vec::new() };
+    let Some(size) = aggregate.ty.size else { return Vec::new() };
+    let (_, terms) = arena.terms(aggregate.element);
+    let by_lane = |id: ExprId| affine::deps_beside_data(arena, id) & TID != 0;
+    let steps = terms.into_iter().filter_map(|(coefficient, id)| {
+        let Node::Product(factors) = arena.node(id) else { return None };
+        let &[a, b] = &factors[..] else { return None };
+        let (lane, step) = if by_lane(a) { (a, b) } else { (b, a) };
+        let Node::Symbol(Symbol::Unknown(index)) = *arena.node(step) else { return None };
+        let is_in_bytes = (1..size).contains(&coefficient) && size % coefficient == 0;
+        // Rows of a size from outside are as long as they are: neighbours are in one of them.
+        let is_row =
+            matches!(arena.node(lane), Node::Binary { op: Op::Div, b, .. } if arena.deps(*b) & UNKNOWN != 0);
+        (is_in_bytes && by_lane(lane) && !is_row).then_some((index, size / coefficient))
+    });
+    steps.collect()
+}
+
 /// [`lane_steps`] and those that the host reads somewhere.
 fn steps(arena: &Arena, raw: &RawAccess, kernel: &Executed) -> Vec<ExprId> {
     let (_, terms) = arena.terms(raw.offset);

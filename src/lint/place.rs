@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::ir::facts::{
-    AccessFact, Bound, KernelFact, MemorySpace, Operation, RequestFact, ShapeSource, TrailStep,
+    AccessFact, KernelFact, MemorySpace, Operation, RequestFact, ShapeSource, TrailStep,
 };
 use super::super::memory::device::SECTOR_BYTES;
 use super::super::memory::{Lanes, global};
@@ -88,10 +88,9 @@ pub fn mean(value: f64) -> String {
     text.to_owned()
 }
 
-/// Units per request in words: `4`, `at least 8`.
+/// Units per request in words: `4`, `8 to 9.5`.
 pub fn units(request: &RequestFact) -> String {
-    let bound = request.open.as_ref().map(Bound::to_string).unwrap_or_default();
-    format!("{bound}{}", mean(request.units))
+    request.units_in_words(mean)
 }
 
 /// The share of the touched sectors' bytes that the lanes use, 0…1, over the requests that were kept.

@@ -221,7 +221,7 @@ impl Exec<'_> {
             match value {
                 // `dispatch(type, [&] { kernel<<<…>>>(…); })`: it may call what it is given.
                 Val::Lambda(closure) if self.mode == Mode::Host && closure.lambda.params.is_empty() => {
-                    self.call_closure(&closure, Vec::new(), at);
+                    self.call_closure(&closure, &[], Vec::new(), at);
                 }
                 Val::Ref(place) => {
                     let address_taken = matches!(arg.kind, ExprKind::Unary(ast::UnaryOp::AddrOf, _))
@@ -302,7 +302,7 @@ impl Exec<'_> {
 
     pub fn call_value(&mut self, target: Val, args: Vec<Val>, at: Span) -> Val {
         match target {
-            Val::Lambda(closure) => self.call_closure(&closure, args, at),
+            Val::Lambda(closure) => self.call_closure(&closure, &[], args, at),
             Val::Function(names) => {
                 let [function] = &*names else { return self.opaque_call(&args) };
                 let functions = self.functions_for(&Path::simple(function.name), args.len());
@@ -341,12 +341,26 @@ impl Exec<'_> {
         Val::Opaque(Ty::Unknown("result of a function that is not seen"), atom)
     }
 
-    fn call_closure(&mut self, closure: &Rc<Closure>, args: Vec<Val>, at: Span) -> Val {
+    /// A lambda with the template arguments that `f.template operator()<…>()` spells.
+    pub(super) fn call_closure(
+        &mut self,
+        closure: &Rc<Closure>,
+        explicit: &[TemplateArg],
+        args: Vec<Val>,
+        at: Span,
+    ) -> Val {
         if self.frames.len() > limits::CALL_DEPTH {
             return self.opaque_call(&args);
         }
         let name = Name::new("lambda");
-        self.push_frame(name, self.file(), closure.env.clone(), Some(at));
+        let ast::Lambda { template, params, .. } = &*closure.lambda;
+        let mut env = closure.env.clone();
+        if !template.is_empty() {
+            let explicit = self.template_values(template, explicit);
+            let own = self.bind_template_args(template, params, &explicit, &args);
+            env = Rc::new(TemplateEnv { outer: Some(env), ..(*own).clone() });
+        }
+        self.push_frame(name, self.file(), env, Some(at));
         if let Some(frame) = self.frames.last_mut() {
             frame.scopes = closure.scopes.clone();
             frame.scopes.push(Scope::default());
@@ -461,7 +475,8 @@ impl Exec<'_> {
         args: Vec<Val>,
         at: Span,
     ) -> Val {
-        let explicit = explicit.map(|args| self.template_values(&entry.item, args)).unwrap_or_default();
+        let explicit =
+            explicit.map(|args| self.template_values(&entry.item.template, args)).unwrap_or_default();
         self.call_instance(entry, explicit, args, at)
     }
 
@@ -486,7 +501,7 @@ impl Exec<'_> {
         }
         self.mark_entered(&def);
         let spans = std::mem::take(&mut self.argument_spans);
-        let env = self.bind_template_args(&def, &explicit, &args);
+        let env = self.bind_template_args(&def.template, &def.params, &explicit, &args);
         self.push_frame(def.name, entry.file, env, Some(at));
         let ret = self.ty(&def.ret);
         self.argument_spans = spans;

@@ -59,7 +59,7 @@ impl Exec<'_> {
             Some(args) => {
                 let found =
                     self.project.functions(&self.tu, path.name).first().map(|entry| entry.item.clone());
-                found.map(|def| self.template_values(&def, args)).unwrap_or_default()
+                found.map(|def| self.template_values(&def.template, args)).unwrap_or_default()
             }
             None => Vec::new(),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::exec::{Exec, Mode};
 use super::types::{StructTy, Ty};
-use super::value::{Obj, Place, SlotId, Val};
+use super::value::{Closure, Obj, Place, SlotId, Val};
 use super::vendor;
 use crate::index::limits;
 use crate::ir::ast::{self, Expr, FunctionDef, Name, Path, StructDef};
@@ -38,6 +38,12 @@ impl Exec<'_> {
             Val::Ptr(pointer) => Val::Ref(Rc::new(Place::Memory { pointer, aggregate: None })),
             other => other,
         };
+        if member.name.as_str() == "operator()"
+            && let Some(closure) = self.closure_in(&object)
+        {
+            let values = self.arguments(args);
+            return self.call_closure(&closure, member.args.as_deref().unwrap_or(&[]), values, at);
+        }
         if let Val::Group(group) = object {
             args.iter().for_each(|arg| {
                 self.value(arg);
@@ -79,6 +85,22 @@ impl Exec<'_> {
         let atom = self.atom(&result);
         let atom = self.combine(&[receiver, atom]);
         Val::Opaque(Ty::Unknown("result of a method that is not seen"), atom)
+    }
+
+    /// The lambda that a variable holds.
+    fn closure_in(&mut self, object: &Val) -> Option<Rc<Closure>> {
+        match object {
+            Val::Lambda(closure) => Some(closure.clone()),
+            Val::Ref(place) => match &**place {
+                Place::Slot { slot, path } => match self.read_slot(*slot, path) {
+                    Val::Lambda(closure) => Some(closure),
+                    _ => None,
+                },
+                Place::Value(value) => self.closure_in(value),
+                Place::Memory { .. } => None,
+            },
+            _ => None,
+        }
     }
 
     /// What an object's conversion operator makes of it.
@@ -137,7 +159,7 @@ impl Exec<'_> {
             return self.opaque_call(&args);
         }
         self.mark_entered(method);
-        let mut env = (*self.bind_template_args(method, &[], &args)).clone();
+        let mut env = (*self.bind_template_args(&method.template, &method.params, &[], &args)).clone();
         env.outer = Some(of.env.clone());
         self.push_frame(method.name, of.file, Rc::new(env), Some(at));
         if let Some(frame) = self.frames.last_mut() {
@@ -164,7 +186,8 @@ impl Exec<'_> {
         let this = Rc::new(Place::Slot { slot: id, path: Vec::new() });
         let values = self.arguments(args);
         let constructor = self.choose_method(of, constructors, &values)?;
-        let mut env = (*self.bind_template_args(&constructor, &[], &values)).clone();
+        let mut env =
+            (*self.bind_template_args(&constructor.template, &constructor.params, &[], &values)).clone();
         env.outer = Some(of.env.clone());
         self.push_frame(constructor.name, of.file, Rc::new(env), Some(at));
         if let Some(frame) = self.frames.last_mut() {

@@ -339,7 +339,8 @@ impl Exec<'_> {
                 field_align = self.arena.as_const(atom).unwrap_or(field_align).max(field_align);
             }
             align = align.max(field_align);
-            let bytes = self.constant_size(&ty);
+            // Whether two structs share a sector is not told by made-up sizes.
+            let bytes = self.constant_size(&ty).filter(|_| !ty.is_guessed());
             let start = if def.is_union { 0 } else { round_up(offset, field_align) };
             fields.push(FieldTy { name, ty, offset: known.then_some(start) });
             match bytes {

@@ -6,16 +6,21 @@ use super::exec::Exec;
 use super::types::{TemplateEnv, TemplateValue, Ty};
 use super::value::Val;
 use crate::ir::ast::{
-    Expr, ExprKind, FunctionDef, Instantiation, Name, TemplateArg, TemplateParamKind, Type,
+    Expr, ExprKind, FunctionDef, Instantiation, Name, TemplateArg, TemplateParam, TemplateParamKind, Type,
+    VarDecl,
 };
 
 impl Exec<'_> {
-    pub fn template_values(&mut self, def: &FunctionDef, args: &[TemplateArg]) -> Vec<TemplateValue> {
+    pub fn template_values(
+        &mut self,
+        template: &[TemplateParam],
+        args: &[TemplateArg],
+    ) -> Vec<TemplateValue> {
         args.iter()
             .enumerate()
             .map(|(place, arg)| {
                 let wants_value = matches!(
-                    def.template.get(place).map(|param| &param.kind),
+                    template.get(place).map(|param| &param.kind),
                     Some(TemplateParamKind::Value { .. })
                 );
                 self.template_value(arg, wants_value)
@@ -26,7 +31,7 @@ impl Exec<'_> {
     /// The template arguments of an explicit instantiation of `def`, deduced from its parameters where it does not spell them.
     pub fn instantiated(&mut self, def: &FunctionDef, instantiation: &Instantiation) -> Vec<TemplateValue> {
         if let Some(args) = &instantiation.function.args {
-            return self.template_values(def, args);
+            return self.template_values(&def.template, args);
         }
         let params: Vec<Val> = instantiation
             .params
@@ -36,7 +41,7 @@ impl Exec<'_> {
                 self.symbolic(&ty, param.name.as_str(), None)
             })
             .collect();
-        let env = self.bind_template_args(def, &[], &params);
+        let env = self.bind_template_args(&def.template, &def.params, &[], &params);
         def.template.iter().map_while(|param| env.get(param.name).cloned()).collect()
     }
 
@@ -62,22 +67,23 @@ impl Exec<'_> {
 
     pub fn bind_template_args(
         &mut self,
-        def: &FunctionDef,
+        template: &[TemplateParam],
+        params: &[VarDecl],
         explicit: &[TemplateValue],
         args: &[Val],
     ) -> Rc<TemplateEnv> {
-        if def.template.is_empty() {
+        if template.is_empty() {
             return Rc::default();
         }
         let mut env = TemplateEnv::default();
-        for (param, value) in def.template.iter().zip(explicit) {
+        for (param, value) in template.iter().zip(explicit) {
             env.args.insert(param.name, value.clone());
         }
-        for (param, arg) in def.params.iter().zip(args) {
+        for (param, arg) in params.iter().zip(args) {
             let ty = self.type_of(arg);
-            self.deduce(&param.ty, &ty, arg, def, &mut env);
+            self.deduce(&param.ty, &ty, arg, template, &mut env);
         }
-        for param in &def.template {
+        for param in template {
             if env.args.contains_key(&param.name) {
                 continue;
             }
@@ -123,14 +129,14 @@ impl Exec<'_> {
         pattern: &Type,
         ty: &Ty,
         arg: &Val,
-        def: &FunctionDef,
+        template: &[TemplateParam],
         env: &mut TemplateEnv,
     ) {
         match (pattern, ty) {
-            (Type::Reference { to, .. }, ty) => self.deduce(to, ty, arg, def, env),
+            (Type::Reference { to, .. }, ty) => self.deduce(to, ty, arg, template, env),
             (Type::Named(path), ty) => {
                 if let Some(name) = path.as_simple()
-                    && def.template.iter().any(|param| param.name == name)
+                    && template.iter().any(|param| param.name == name)
                 {
                     let value = match (ty, arg) {
                         (Ty::Auto | Ty::Unknown(_), Val::Lambda(_) | Val::Function(_)) => {
@@ -152,14 +158,16 @@ impl Exec<'_> {
                         })
                         .collect();
                     for (pattern, value) in pairs {
-                        self.deduce_arg(&pattern, &value, def, env);
+                        self.deduce_arg(&pattern, &value, template, env);
                     }
                 }
             }
-            (Type::Pointer { to, .. }, Ty::Ptr(inner)) => self.deduce(to, inner, &Val::Void, def, env),
-            (Type::Pointer { to, .. }, Ty::Array(inner, _)) => self.deduce(to, inner, &Val::Void, def, env),
+            (Type::Pointer { to, .. }, Ty::Ptr(inner)) => self.deduce(to, inner, &Val::Void, template, env),
+            (Type::Pointer { to, .. }, Ty::Array(inner, _)) => {
+                self.deduce(to, inner, &Val::Void, template, env)
+            }
             (Type::Array { of, extent }, Ty::Array(inner, len)) => {
-                self.deduce(of, inner, &Val::Void, def, env);
+                self.deduce(of, inner, &Val::Void, template, env);
                 if let (Some(extent), Some(len)) = (extent, len)
                     && let ExprKind::Name(path) = &extent.kind
                 {
@@ -174,22 +182,22 @@ impl Exec<'_> {
         &mut self,
         pattern: &TemplateArg,
         value: &TemplateValue,
-        def: &FunctionDef,
+        template: &[TemplateParam],
         env: &mut TemplateEnv,
     ) {
         match (pattern, value) {
             (TemplateArg::Type(pattern), TemplateValue::Type(ty)) => {
-                self.deduce(pattern, ty, &Val::Void, def, env);
+                self.deduce(pattern, ty, &Val::Void, template, env);
             }
             (TemplateArg::Type(Type::Named(path)), TemplateValue::Value(_)) => {
                 if let Some(name) = path.as_simple()
-                    && def.template.iter().any(|param| param.name == name)
+                    && template.iter().any(|param| param.name == name)
                 {
                     env.args.entry(name).or_insert(value.clone());
                 }
             }
             (TemplateArg::Value(Expr { kind: ExprKind::Name(path), .. }), TemplateValue::Value(_))
-                if def.template.iter().any(|param| param.name == path.name) =>
+                if template.iter().any(|param| param.name == path.name) =>
             {
                 env.args.entry(path.name).or_insert(value.clone());
             }

@@ -143,6 +143,17 @@ impl Ty {
         }
     }
 
+    /// Is its size that of an element whose type is not seen?
+    pub fn is_guessed(&self) -> bool {
+        match self {
+            Ty::Auto | Ty::Unknown(_) => true,
+            Ty::Array(of, _) => of.is_guessed(),
+            Ty::Void | Ty::Bool | Ty::Int { .. } | Ty::Float(_) | Ty::Ptr(_) | Ty::Ref(_) | Ty::Struct(_) => {
+                false
+            }
+        }
+    }
+
     /// Size in bytes of everything but arrays, whose extent may be an expression.
     pub fn scalar_size(&self) -> Option<i64> {
         match self {

@@ -356,6 +356,8 @@ impl<'a> Builder<'a> {
         let renamed = captures.map_or_else(Vec::new, |captures| self.init_captures(captures));
         let params = flat.field(node, Field::Declarator).and_then(|n| flat.field(n, Field::Parameters));
         let params = params.map_or_else(Vec::new, |list| self.parameters(list));
+        let template = flat.child(node, Kind::TemplateParameters);
+        let template = template.map_or_else(Vec::new, |list| self.template_list(list));
         let Some(body) = flat.field(node, Field::Body) else { return ExprKind::Unknown("lambda") };
         let head = captures.map_or(node.start, |captures| captures.end) as usize..body.start as usize;
         let is_device = self.original.get(head).is_some_and(|head| head.contains("__device__"));
@@ -363,7 +365,15 @@ impl<'a> Builder<'a> {
         let body = self.block(body);
         self.in_body = was_in_body;
         let span = self.span(node);
-        ExprKind::Lambda(Arc::new(Lambda { span, captures: renamed, params, body, by_reference, is_device }))
+        ExprKind::Lambda(Arc::new(Lambda {
+            span,
+            captures: renamed,
+            template,
+            params,
+            body,
+            by_reference,
+            is_device,
+        }))
     }
 
     /// `[p = pointer, &r = x]`

@@ -135,9 +135,14 @@ impl<'a> Builder<'a> {
         let flat = self.flat;
         let mut params = outer;
         if let Some(list) = flat.field(node, Field::Parameters) {
-            params.extend(flat.children(list).filter_map(|param| self.template_param(param)));
+            params.extend(self.template_list(list));
         }
         params
+    }
+
+    pub(super) fn template_list(&mut self, list: Node) -> Vec<TemplateParam> {
+        let flat = self.flat;
+        flat.children(list).filter_map(|param| self.template_param(param)).collect()
     }
 
     fn template_param(&mut self, node: Node) -> Option<TemplateParam> {
