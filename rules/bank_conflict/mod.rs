@@ -92,11 +92,9 @@ fn worst<'a>(remedies: &mut Remedies<'a>, uses: &[(&'a KernelFact, usize)]) -> O
     let conflicting: Vec<_> = measured
         .clone()
         .filter(|&(_, access, request)| {
-            conflicts(request)
-                && !is_broadcast(request)
-                && !is_contention(access, request)
-                // One access in place of several is a gain.
-                && !(is_merged(access) && is_spread(access, request))
+            // One access in place of several is a gain.
+            let is_gain = is_merged(access) && is_spread(access, request);
+            conflicts(request) && !is_broadcast(request) && !is_contention(access, request) && !is_gain
         })
         .collect();
     let severity = |&(_, access, request): &(_, &AccessFact, &RequestFact)| {

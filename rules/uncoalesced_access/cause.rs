@@ -130,6 +130,9 @@ impl Cause {
             Cause::Sparse { active } => {
                 format!("{} of 32 lanes take part, with holes between", mean(*active))
             }
+            Cause::Scattered { runs, bytes: Some(bytes) } if *bytes <= width => {
+                format!("{runs} lanes are apart from each other")
+            }
             Cause::Scattered { runs, bytes: Some(bytes) } => {
                 format!("a warp touches {runs} runs of {bytes} bytes")
             }

@@ -134,6 +134,9 @@ fn shared_op(operation: Operation, kind: AccessKind) -> SharedOp {
     }
 }
 
+/// The part of a number by which others may differ from it and still be the same: what the last rounds of a loop come to.
+const LIKE: f64 = 0.02;
+
 /// The tally of one launch shape and one set of values for what is not known, both by number.
 pub(super) struct Case {
     pub shape: usize,
@@ -150,8 +153,9 @@ impl Case {
         self.units() - self.tally.ideal_per_request()
     }
 
+    /// Are the two one number, as exactly as numbers are compared with measurements?
     pub fn is_like(&self, other: &Case) -> bool {
-        (self.units() - other.units()).abs() < 0.005
+        (self.units() - other.units()).abs() <= f64::max(0.005, LIKE * other.units())
     }
 }
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::access::measure_access;
 use super::fields::{field_fact, whole_struct};
+use super::merge::{is_of_an_iteration, merged};
 use super::shape::{Declared, annotation, completed, hypotheses};
 use super::sizes::Sizes;
 use crate::index::eval::{Evaluator, VALUATIONS};
@@ -399,7 +400,7 @@ fn measure_kernel(eval: &mut Evaluator, bases: &[Base], sources: &Sources, kerne
     let mut base_facts = Vec::new();
     let mut elements: FxHashMap<(u32, ExprId), u32> = FxHashMap::default();
     let mut accesses = Vec::new();
-    let merged = super::merge::merged(eval.arena, bases, &kernel.accesses);
+    let merged = merged(eval.arena, bases, &kernel.accesses);
     for raw in &merged {
         let Some(base) = bases.get(raw.base as usize) else { continue };
         let place = *base_places.entry(raw.base).or_insert_with(|| {
@@ -471,10 +472,10 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
         let guard = arena.conjuncts(access.guard);
         let is_same = |other: &RawAccess| {
             other.base == access.base
-                && other.offset == access.offset
                 && other.width == access.width
                 && other.space == access.space
-                && access.loops == other.loops
+                && ((other.offset == access.offset && access.loops == other.loops)
+                    || is_of_an_iteration(arena, other, access))
                 && arena.conjuncts(other.guard).iter().all(|part| guard.contains(part))
         };
         let before = || accesses.get(..at).unwrap_or(&[]).iter().rev();
@@ -484,7 +485,7 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
             });
         let repeated = before()
             .take_while(|other| other.space != access.space || other.operation == Operation::Load)
-            .take(64)
+            .take(256)
             .any(is_same);
         if repeated || stored {
             out.push(at);

@@ -66,7 +66,6 @@ fn with_neighbours(arena: &Arena, accesses: &[RawAccess], place: usize, wide: i6
             && other.width == low.width
             && other.guard == low.guard
             && other.loops == low.loops
-            && other.calls == low.calls
     };
     let mut parts = vec![place];
     for part in 1..wide / low.width {
@@ -149,7 +148,6 @@ struct Walk {
 }
 
 fn walk_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> Option<Walk> {
-    let of = arena.loops.get(inner.0 as usize)?;
     let (constant, terms) = arena.terms(access.offset);
     let (moving, rest): (Vec<_>, Vec<_>) =
         terms.into_iter().partition(|(_, id)| !arena.loop_vars_in(*id, inner).is_empty());
@@ -163,12 +161,7 @@ fn walk_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> 
     }
     let (init, step) = counter_of(arena, inner, var)?;
     let is_var = |id: ExprId| *arena.node(id) == Node::Symbol(Symbol::LoopVar(inner, var));
-    let iterations = match *arena.node(of.cond) {
-        Node::Binary { op: Op::Lt, a, b, .. } if is_var(a) && step > 0 => {
-            arena.as_const(b).map(|end| (end - init + step - 1) / step)
-        }
-        _ => None,
-    };
+    let iterations = iterations_of(arena, inner, var, init, step);
     let offset = |iteration: i64| {
         let parts = moving.iter().map(|&(coefficient, id)| {
             Some(coefficient * value_at(arena, id, inner, init + iteration * step, DEEPEST)?)
@@ -184,6 +177,35 @@ fn walk_in_step(arena: &Arena, access: &RawAccess, inner: LoopId, wide: i64) -> 
         }
     };
     is_element_apart.then_some(Walk { start: constant + offset(0)?, rest, iterations })
+}
+
+/// Is `one`, behind a loop that is unrolled whole, what an iteration of `looped` accesses?
+pub fn is_of_an_iteration(arena: &Arena, looped: &RawAccess, one: &RawAccess) -> bool {
+    let Some((&inner, outer)) = looped.loops.split_last() else { return false };
+    let (constant, terms) = arena.terms(looped.offset);
+    let (moving, rest): (Vec<_>, Vec<_>) =
+        terms.into_iter().partition(|(_, id)| !arena.loop_vars_in(*id, inner).is_empty());
+    let (wanted, others) = arena.terms(one.offset);
+    let [(coefficient, counter)] = moving[..] else { return false };
+    let Node::Symbol(Symbol::LoopVar(owner, var)) = *arena.node(counter) else { return false };
+    if outer != one.loops || rest != others || owner != inner {
+        return false;
+    }
+    let Some((init, step)) = counter_of(arena, inner, var) else { return false };
+    let count = iterations_of(arena, inner, var, init, step).unwrap_or(0);
+    (0..count.min(UNROLLED)).any(|iteration| constant + coefficient * (init + iteration * step) == wanted)
+}
+
+/// How often a loop runs that says so as `counter < constant`.
+fn iterations_of(arena: &Arena, inner: LoopId, var: u32, init: i64, step: i64) -> Option<i64> {
+    let of = arena.loops.get(inner.0 as usize)?;
+    let is_var = |id: ExprId| *arena.node(id) == Node::Symbol(Symbol::LoopVar(inner, var));
+    match *arena.node(of.cond) {
+        Node::Binary { op: Op::Lt, a, b, .. } if is_var(a) && step > 0 => {
+            arena.as_const(b).map(|end| (end - init + step - 1) / step)
+        }
+        _ => None,
+    }
 }
 
 /// What an expression of nothing but the counter of a loop is where the counter is `value`.
