@@ -25,4 +25,4 @@ mod template;
 mod traits;
 pub mod types;
 pub mod value;
-mod vendor;
+pub mod vendor;

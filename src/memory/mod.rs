@@ -15,7 +15,7 @@
 //! `l + 16` want different words of one bank, 2 wavefronts where 1 would do.
 //!
 //! This floor knows numbers, not source: no spans, no expressions, no input or output, no state. Every rule here was
-//! measured request by request on an NVIDIA H200 (sm_90) with Nsight Compute; `fixtures/memory/requests.csv` holds a
+//! measured request by request on an NVIDIA H200 (sm_90) with Nsight Compute; `fixtures/memory` holds a
 //! sample of those measurements, and `tests/it/memory.rs` repeats the rules as plainly as possible.
 //!
 //! In reading order: [`device`] the constants, [`lanes`] who is in a warp and where it points, [`request`] costs and

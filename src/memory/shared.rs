@@ -26,8 +26,9 @@
 //! `l + 16` meet in one bank with two words, deg = 2, where ⌈32 · 4 / 128⌉ = 1 wavefront would do.
 //!
 //! Measured on an H200 request by request (Nsight Compute), in sum (hardware counters) and in cycles. The profiler's
-//! own value per instruction applies M only where the merged deg is 1 (36 of 876 loads depart); the hardware counter and
-//! the cycles follow the table.
+//! own value per instruction departs from these for wide loads: [`profiled`].
+
+use std::ops::RangeInclusive;
 
 use super::Lanes;
 use super::device::{BANKS, WAVEFRONT_BYTES, WIDEST_ACCESS_BYTES, WORD_BYTES};
@@ -63,6 +64,43 @@ pub fn wavefronts(lanes: &Lanes, width_bytes: u32, op: SharedOp) -> Cost {
         SharedOp::Atomic => atomic(lanes, width_bytes, 1),
         SharedOp::AtomicCas | SharedOp::AtomicLoop => atomic(lanes, width_bytes, 2),
     }
+}
+
+/// The fewest and the most wavefronts that the profiler's value per instruction, `memory_l1_wavefronts_shared`, may say.
+///
+/// It is not counted by the hardware, and for wide loads not what the hardware counts. Measured on an H200:
+///
+/// | load | the profiler says | fit |
+/// |---|---|---|
+/// | 8 bytes | deg(warp) if M and that is 1, else Σ deg over the halves | 432 of 432 |
+/// | 16 bytes by all lanes | of each half deg if M and that is 1, else Σ deg over its quarters | 178 of 178 |
+/// | 16 bytes by some lanes | at least deg(warp) and ⌈active / 16⌉, at most Σ deg over the quarters | 302 of 302 |
+///
+/// Eight lanes in four quarters at one address: 1, where the hardware takes 2 and 2 cycles.
+pub fn profiled(lanes: &Lanes, width_bytes: u32, op: SharedOp) -> RangeInclusive<u32> {
+    let exact = |units: u32| units..=units;
+    let piece_bytes = instruction_bytes(width_bytes);
+    if op != SharedOp::Load || piece_bytes <= WORD_BYTES {
+        return exact(wavefronts(lanes, width_bytes, op).units);
+    }
+    let pieces = width_bytes / piece_bytes;
+    let of = |group: u32| degree(lanes, group, piece_bytes);
+    let merged = merges(lanes);
+    let joined = |group: u32, parts: &[u32]| match of(group) {
+        1 if merged => 1,
+        _ => parts.iter().map(|&part| of(part)).sum(),
+    };
+    let said = if piece_bytes <= 2 * WORD_BYTES {
+        exact(joined(WARP, &HALVES))
+    } else if lanes.active == WARP {
+        let [first, second] = HALVES;
+        let [a, b, c, d] = QUARTERS;
+        exact(joined(first, &[a, b]) + joined(second, &[c, d]))
+    } else {
+        let most = QUARTERS.iter().map(|&quarter| of(quarter)).sum();
+        of(WARP).max(lanes.count().div_ceil(16)).min(most)..=most
+    };
+    said.start().saturating_mul(pieces)..=said.end().saturating_mul(pieces)
 }
 
 /// Splits a wide access into instructions of one width. An instruction `k` words on has the same conflicts as the

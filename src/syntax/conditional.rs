@@ -26,6 +26,15 @@ pub struct Undecided {
     pub both: bool,
 }
 
+/// An `#error` that is not compiled, for another branch of its `#if` is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Avoided {
+    /// The bytes of the directive.
+    pub error: Range<u32>,
+    /// The bytes of the branch that is read instead.
+    pub instead: Range<u32>,
+}
+
 /// What the preprocessor says about one file.
 #[derive(Debug, Default)]
 pub struct Facts {
@@ -33,6 +42,9 @@ pub struct Facts {
     pub includes: Vec<Include>,
     pub dead: Vec<Range<u32>>,
     pub undecided: Vec<Undecided>,
+    pub avoided: Vec<Avoided>,
+    /// The `#if` and the `#endif` of what stays at file scope though nothing defines its feature.
+    pub features: Vec<[Range<u32>; 2]>,
     /// The tokens that are compiled; no directives.
     pub live: Vec<Token>,
     /// Directives that stay in the text because their `#if` keeps all its branches.
@@ -207,6 +219,14 @@ struct Chain {
     wanted: Option<usize>,
 }
 
+/// What is decided of a file where no build file defines anything; nothing of a file without conditions.
+pub fn alone(text: &str) -> Facts {
+    if !text.contains('#') {
+        return Facts::default();
+    }
+    resolve(text, &lex::lex(text), &Defines::default())
+}
+
 /// Decides every conditional of the file. `tokens` is the whole file as [`lex::lex`] gives it.
 pub fn resolve(text: &str, tokens: &[Token], defines: &Defines) -> Facts {
     let mut walk = Walk {
@@ -343,7 +363,12 @@ impl Walk<'_> {
             self.open.push(chain);
             return;
         }
-        if let Some(wanted) = self.instead_of_error(at, link).or_else(|| self.instead_of_no_case(at, link)) {
+        let instead = self.instead_of_error(at, link);
+        if let Some((_, avoided)) = &instead {
+            self.facts.avoided.push(avoided.clone());
+        }
+        let instead = instead.map(|(wanted, _)| wanted);
+        if let Some(wanted) = instead.or_else(|| self.instead_of_no_case(at, link)) {
             let directive = self.tokens.get(wanted).copied().unwrap_or(token);
             self.facts.undecided.push(self.undecided(wanted, directive, false));
             chain.wanted = Some(wanted);
@@ -360,7 +385,12 @@ impl Walk<'_> {
                 // Keeping half a function would do more harm than dropping it.
                 (chain.presence, chain.taken) = (Presence::Dead, false);
             }
-            None if !strict && self.wants(token, true).is_some() => chain.presence = Presence::Kept,
+            None if !strict && self.wants(token, true).is_some() => {
+                chain.presence = Presence::Kept;
+                if let Some(end) = self.tokens.get(link.next) {
+                    self.facts.features.push([token.start..token.end, end.start..end.end]);
+                }
+            }
             None => {
                 chain.both = link.has_else && self.is_complete(at);
                 let undecided = self.undecided(at, token, chain.both);
@@ -373,8 +403,9 @@ impl Walk<'_> {
         self.open.push(chain);
     }
 
-    /// The first branch that a definition could choose, where what is defined leads to `#error`: nobody compiles that.
-    fn instead_of_error(&self, at: usize, link: Link) -> Option<usize> {
+    /// The first branch that a definition could choose, where what is defined leads to `#error`: nobody compiles that. Its
+    /// directive, and what it is chosen over.
+    fn instead_of_error(&self, at: usize, link: Link) -> Option<(usize, Avoided)> {
         if !link.has_else {
             return None;
         }
@@ -392,7 +423,10 @@ impl Walk<'_> {
             return None;
         }
         let mut others = branches.iter().filter(|(_, tokens)| !is_error(tokens));
-        others.find(|(from, _)| condition(*from, false).is_none()).map(|(from, _)| *from)
+        let (from, wanted) = others.find(|(from, _)| condition(*from, false).is_none())?;
+        let error = self.tokens.get(chosen.1.start)?;
+        let avoided = Avoided { error: error.start..error.end, instead: self.bytes(wanted.clone()) };
+        Some((*from, avoided))
     }
 
     /// The first branch that a definition could choose and that makes a macro the `case` of a dispatch, where the macro is

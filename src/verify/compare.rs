@@ -5,7 +5,9 @@
 //! compiler may have merged accesses of a line into wider instructions or split one into narrower; then sectors of the line
 //! are compared, within the bounds that hold for any merge: the widest member alone and all members apart.
 
-use super::job::{Direction, FixRun, Job, Measured, Prediction, Run, Space, Status, Verification, Window};
+use super::job::{
+    Direction, FixRun, Job, Measured, Method, Prediction, Run, Space, Status, Verification, Window,
+};
 
 /// One verdict per prediction, in their order.
 pub fn compare(job: &Job, run: &Run) -> Vec<Verification> {
@@ -201,6 +203,11 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
     if let Some(outcome) = called(job, run, prediction, predicted).filter(|_| !has_it) {
         return outcome;
     }
+    if line.is_empty()
+        && let Some(outcome) = part_of_another(job, run, prediction)
+    {
+        return outcome;
+    }
     if line.is_empty() && !prediction.twins.is_empty() {
         return with_twin(job, run, prediction);
     }
@@ -220,6 +227,7 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
     match agrees(prediction, predicted, nearest) {
         Some(note) => Outcome::of(Status::Confirmed, nearest, note),
         None => compared_and_swapped(prediction, &line)
+            .or_else(|| profiled(run, prediction, predicted, &same))
             .or_else(|| unrolled(job, prediction, predicted, &same))
             .or_else(|| merged_among(job, prediction, predicted, &line))
             .or_else(|| elsewhere(job, prediction, &line))
@@ -282,6 +290,26 @@ fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a
             judge_number(job, run, &Prediction { twins: Vec::new(), ..prediction.clone() })
         }),
     }
+}
+
+/// A part of a wide instruction that carries the line of another part.
+fn part_of_another<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Option<Outcome<'a>> {
+    prediction.merged_with.iter().find_map(|&line| {
+        let at = Prediction {
+            line,
+            end_line: line,
+            twins: Vec::new(),
+            merged_with: Vec::new(),
+            ..prediction.clone()
+        };
+        let outcome = judge_number(job, run, &at);
+        let said = format!(
+            "the compiler made one instruction of {} B of it and of the access on line {line}",
+            prediction.access_bytes
+        );
+        let reason = outcome.reason.as_ref().map_or(said.clone(), |reason| format!("{said}; {reason}"));
+        (outcome.status == Status::Confirmed).then_some(Outcome { reason: Some(reason), ..outcome })
+    })
 }
 
 /// Both sides of a branch made one instruction, on a line where the source accesses nothing of the kind. Which of several such it is
@@ -400,6 +428,33 @@ fn differs<'a>(prediction: &Prediction, measured: &'a Measured) -> Outcome<'a> {
             Outcome::of(Status::NotRun, measured, Some(reason))
         }
     }
+}
+
+/// A wide shared load of which the profiler does not say what the hardware takes.
+fn profiled<'a>(
+    run: &Run,
+    prediction: &Prediction,
+    predicted: f64,
+    same: &[&'a Measured],
+) -> Option<Outcome<'a>> {
+    // Recorded addresses are counted as the hardware counts.
+    let [fewest, most] = prediction.profiled.filter(|_| run.method != Some(Method::Recorder))?;
+    let is_between =
+        |value: f64| (fewest..=most).contains(&value) || close(fewest, value) || close(most, value);
+    let &measured = same.iter().find(|measured| is_between(measured.value()))?;
+    let width = prediction.access_bytes;
+    Some(if fewest == most {
+        let reason = format!(
+            "the profiler counts {most:.2} of these loads of {width} B, of which the hardware takes {predicted:.2}"
+        );
+        Outcome::of(Status::Confirmed, measured, Some(reason))
+    } else {
+        let reason = format!(
+            "the profiler's count of loads of {width} B by some lanes of a warp is not the hardware's: it may say {fewest:.2} to {most:.2} \
+             where {predicted:.2} are taken"
+        );
+        Outcome::of(Status::NotRun, measured, Some(reason))
+    })
 }
 
 /// A line whose instructions are all those of its other accesses, where this one may be done elsewhere: another line has the same
@@ -535,9 +590,11 @@ mod tests {
             ideal_sectors: Some(ideal),
             wavefronts: None,
             ideal_wavefronts: None,
+            profiled: None,
             assumed: None,
             here: None,
             twins: Vec::new(),
+            merged_with: Vec::new(),
             is_invariant: false,
             by_data: false,
             calls: Vec::new(),
@@ -637,8 +694,59 @@ mod tests {
         assert!(answer.reason.is_some_and(|reason| reason.contains("2.75 are predicted for the 2 accesses")));
     }
 
+    #[test]
+    fn parts_of_a_wide_instruction_have_the_line_of_one_of_them() {
+        // `s[2 * t]` on line 3 and `s[2 * t + 1]` on line 4: one load of 8 bytes, on line 4.
+        let at =
+            |merged_with: &[u32]| Prediction { merged_with: merged_with.to_vec(), ..prediction(8, 8.0, 8.0) };
+        let run = || vec![Measured { line: 4, ..measured(8, 10, 320, 80, 80) }];
+        let answer = one(vec![at(&[4])], run());
+        assert_eq!(answer.status, Status::Confirmed);
+        assert!(answer.reason.is_some_and(|reason| reason.contains("8 B of it and of the access on line 4")));
+        // Not where the other line has another number, or another width.
+        let other = vec![Measured { line: 4, ..measured(8, 10, 320, 160, 80) }];
+        assert_eq!(one(vec![at(&[4])], other).status, Status::NotRun);
+        assert_eq!(one(vec![at(&[5])], run()).status, Status::NotRun);
+    }
+
+    #[test]
+    fn what_the_profiler_says_of_wide_loads_refutes_nothing_by_itself() {
+        // Lanes 2, 6, … 30 load 16 bytes at one address: 2 wavefronts by the hardware's counter and 2 cycles on an H200, 1 by
+        // the profiler's value per instruction; each quarter of the warp has one word of each bank, at most 4 * 1.
+        let shared = |profiled| Prediction {
+            space: Space::Shared,
+            wavefronts: Some(2.0),
+            ideal_wavefronts: Some(1.0),
+            profiled,
+            ..prediction(16, 0.0, 0.0)
+        };
+        let run = |wavefronts: u64, method| {
+            let space = Some(Space::Shared);
+            let ideal_wavefronts = 10;
+            let measured = Measured { space, wavefronts, ideal_wavefronts, ..measured(16, 10, 80, 0, 0) };
+            Run { measured: vec![measured], method: Some(method), ..Run::default() }
+        };
+        let status = |profiled, run: &Run| {
+            let job = Job { predictions: vec![shared(profiled)], ..Job::default() };
+            let answer = compare(&job, run).remove(0);
+            (answer.status, answer.reason.unwrap_or_default())
+        };
+        let one = run(10, Method::SassMetrics);
+        let (bounded, reason) = status(Some([1.0, 4.0]), &one);
+        assert_eq!(bounded, Status::NotRun);
+        assert!(reason.contains("16 B") && reason.contains("1.00 to 4.00 where 2.00"), "{reason}");
+        let (exact, reason) = status(Some([1.0, 1.0]), &one);
+        assert_eq!(exact, Status::Confirmed);
+        assert!(reason.contains("counts 1.00") && reason.contains("takes 2.00"), "{reason}");
+        // Nothing departs; outside the bounds; recorded addresses, of which the hardware's rules give 1.
+        assert_eq!(status(None, &one).0, Status::Refuted);
+        assert_eq!(status(Some([1.0, 4.0]), &run(50, Method::SassMetrics)).0, Status::Refuted);
+        assert_eq!(status(Some([1.0, 1.0]), &run(30, Method::SassMetrics)).0, Status::Refuted);
+        assert_eq!(status(Some([1.0, 4.0]), &run(10, Method::Recorder)).0, Status::Refuted);
+    }
+
     fn here(units: f64, ideal: f64, assumed: Option<&str>) -> Option<super::super::job::Here> {
-        Some(super::super::job::Here { units, ideal, assumed: assumed.map(str::to_owned) })
+        Some(super::super::job::Here { units, ideal, profiled: None, assumed: assumed.map(str::to_owned) })
     }
 
     #[test]

@@ -67,11 +67,23 @@ fn options(request: &Request) -> Vec<String> {
         "-std=c++17".to_owned(),
         "-default-device".to_owned(),
     ];
+    if annotates_lambdas(request.source) {
+        options.push("--extended-lambda".to_owned());
+    }
     options.extend(request.defines.iter().map(|define| format!("-D{define}")));
     options.extend(request.include_dirs.iter().map(|dir| format!("--include-path={dir}")));
     let cuda = library::include_dirs();
     options.extend(cuda.iter().map(|dir| format!("--include-path={}", dir.display())));
     options
+}
+
+/// Whether a lambda says where it runs: `[=] __device__ (int i) { … }`. Other sources are spared an option that an old compiler
+/// may not know.
+fn annotates_lambdas(source: &str) -> bool {
+    source.split(']').skip(1).any(|after| {
+        let after = after.trim_start();
+        after.starts_with("__device__") || after.starts_with("__host__")
+    })
 }
 
 /// # Safety
@@ -123,7 +135,10 @@ pub fn nvcc(request: &Request, folder: &Path) -> Result<Cubin, String> {
     let text = format!("{}\nvoid* cudalint_kernel_ = (void*)&{};\n", request.source, request.kernel);
     std::fs::write(&source, text).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut command = Command::new(nvcc);
-    command.args(["-cubin", "-lineinfo", "-std=c++17"]).arg(format!("-arch={}", request.arch));
+    // As the analysis reads the file: `__CUDACC_EXTENDED_LAMBDA__` and `__CUDACC_RELAXED_CONSTEXPR__` are defined.
+    command
+        .args(["-cubin", "-lineinfo", "-std=c++17", "--extended-lambda", "--expt-relaxed-constexpr"])
+        .arg(format!("-arch={}", request.arch));
     command.args(request.defines.iter().map(|define| format!("-D{define}")));
     command.args(request.include_dirs.iter().map(|dir| format!("-I{dir}")));
     let done = command.arg("-o").arg(&output).arg(&source).output();

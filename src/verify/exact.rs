@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use super::job::{Arg, Here, Launch, Prediction};
+use super::plan::profiled;
 use crate::ir::ast::{ExprKind, FunctionDef, Unit};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact};
 use crate::ir::walk;
@@ -110,7 +111,7 @@ impl Places {
             let access = found.accesses.iter().filter(|other| is_alike(other, access)).nth(place)?;
             let request = access.request.as_ref()?;
             let assumed = (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; "));
-            Some(Here { units: request.units, ideal: request.ideal, assumed })
+            Some(Here { units: request.units, ideal: request.ideal, profiled: profiled(access), assumed })
         };
         for prediction in predictions {
             prediction.here = here(prediction);

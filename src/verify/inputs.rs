@@ -6,10 +6,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::job::{Arg, Buffer, Fill};
+use super::tensor;
 use crate::ir::ast::{
-    Alias, Expr, ExprKind, FunctionDef, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type, Unit,
-    VarDecl,
+    Alias, Expr, ExprKind, FunctionDef, Init, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type,
+    Unit, VarDecl,
 };
+use crate::lower::vendor;
+use crate::source::{FileId, Span};
 
 /// What is known of one parameter; `None` is filled plausibly.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +62,10 @@ const UNEVEN: u32 = 1000;
 const EXTENT_BYTES: u64 = 64 << 20;
 /// Constants computed one from another.
 const CONSTANT_DEPTH: usize = 3;
+/// No tensor has more dimensions (`at::kMaxDims`).
+const MOST_DIMENSIONS: u64 = 64;
+/// Of what no file has.
+const NOWHERE: Span = Span { file: FileId(0), start: 0, end: 0 };
 /// Rows behind a pointer to pointers, and the bytes of each.
 const ROWS: usize = 64;
 const ROW_BYTES: u64 = 4 << 20;
@@ -99,6 +106,8 @@ enum Shape {
     /// Size, alignment, byte offsets of the fields.
     Struct(u64, u64, Vec<(u64, Shape)>),
     Array(u64, Box<Shape>),
+    /// A tensor accessor: the elements' type, the number of dimensions, the bytes of each size and stride.
+    Tensor(Box<Type>, u64, u64),
 }
 
 impl Shape {
@@ -107,6 +116,9 @@ impl Shape {
             Shape::Int(bytes) | Shape::Float(bytes) | Shape::Struct(bytes, _, _) => *bytes,
             Shape::Pointer(_) => 8,
             Shape::Array(count, of) => count.saturating_mul(of.bytes()),
+            Shape::Tensor(_, dimensions, index) => {
+                dimensions.saturating_mul(2 * index).saturating_add(8).next_multiple_of(8)
+            }
         }
     }
 
@@ -114,7 +126,7 @@ impl Shape {
         match self {
             Shape::Int(bytes) | Shape::Float(bytes) => *bytes,
             Shape::Struct(_, align, _) => *align,
-            Shape::Pointer(_) => 8,
+            Shape::Pointer(_) | Shape::Tensor(..) => 8,
             Shape::Array(_, of) => of.align(),
         }
         .max(1)
@@ -305,9 +317,8 @@ impl<'a> Types<'a> {
                 scalar(shape, name, known.value, making.size, &mut bytes);
                 Ok(Arg::Scalar { bytes })
             }
-            Shape::Struct(size, ..) | Shape::Array(size, _) => {
-                let size = if matches!(shape, Shape::Array(..)) { shape.bytes() } else { *size };
-                let mut bytes = vec![0; usize::try_from(size).map_err(|_| "too large".to_owned())?];
+            Shape::Struct(..) | Shape::Array(..) | Shape::Tensor(..) => {
+                let mut bytes = vec![0; usize::try_from(shape.bytes()).map_err(|_| "too large".to_owned())?];
                 let mut pointers = Vec::new();
                 let mut fields = known.fields.into_iter();
                 self.fill_struct(shape, 0, name, making, &mut fields, &mut bytes, &mut pointers)?;
@@ -339,6 +350,22 @@ impl<'a> Types<'a> {
                     let at = at + index * of.bytes();
                     self.fill_struct(of, at, name, making, numbers, bytes, pointers)?;
                 }
+            }
+            Shape::Tensor(of, dimensions, index) => {
+                let buffer = self.buffer(of, name, &Known::default(), making, 1)?;
+                let element = self.shape(of, &making.env, 0)?.bytes();
+                let side = tensor::side(u64::from(making.size), *dimensions, element, buffer.bytes);
+                // Contiguous: the last dimension in steps of one.
+                let strides = (0..*dimensions)
+                    .rev()
+                    .map(|inner| side.saturating_pow(u32::try_from(inner).unwrap_or(u32::MAX)));
+                let numbers = std::iter::repeat_n(side, *dimensions as usize).chain(strides);
+                let width = *index as usize;
+                for (place, number) in numbers.enumerate() {
+                    let to = bytes.iter_mut().skip(at as usize + 8 + place * width).take(width);
+                    to.zip(number.to_le_bytes()).for_each(|(to, byte)| *to = byte);
+                }
+                pointers.push((at as usize, buffer));
             }
             Shape::Pointer(to) => {
                 pointers.push((at as usize, self.buffer(to, name, &Known::default(), making, 1)?));
@@ -438,10 +465,28 @@ impl<'a> Types<'a> {
         if let Some(TemplateArg::Type(ty)) = self.macros.get(&name) {
             return self.shape(ty, env, depth + 1);
         }
+        if let Some(index) = tensor::index_bytes(name.as_str()) {
+            return self.accessor(path, index, env);
+        }
+        if let Some(definition) = vendor::definition(path) {
+            return self.layout(definition, path, env, depth);
+        }
         if let Some(alias) = self.members.get(&name) {
             return self.shape(alias, env, depth + 1);
         }
         Err(format!("the layout of `{name}` is not known"))
+    }
+
+    /// `at::PackedTensorAccessor32<T, N, …>`
+    fn accessor(&self, path: &Path, index_bytes: u64, env: &Env) -> Result<Shape, String> {
+        let mut args = path.args.iter().flatten().map(|arg| resolved(arg, env));
+        let (Some(TemplateArg::Type(of)), Some(TemplateArg::Value(count))) = (args.next(), args.next())
+        else {
+            return Err(format!("the layout of `{}` is not known", path.name));
+        };
+        let count = self.constant(&count, env).filter(|count| (1..=MOST_DIMENSIONS).contains(count));
+        let count = count.ok_or("a tensor whose number of dimensions is not constant")?;
+        Ok(Shape::Tensor(Box::new(of), count, index_bytes))
     }
 
     /// Fields in order at their alignment, as C++ lays out classes without virtual functions.
@@ -450,6 +495,7 @@ impl<'a> Types<'a> {
         for (param, arg) in definition.template.iter().zip(path.args.iter().flatten()) {
             inner.insert(param.name, resolved(arg, env));
         }
+        self.class_names(definition, &mut inner);
         let (mut size, mut align) = (0u64, 1u64);
         let mut fields = Vec::new();
         if !definition.bases.is_empty() {
@@ -467,6 +513,29 @@ impl<'a> Types<'a> {
         let declared = definition.align.as_ref().and_then(|align| self.constant(align, &inner));
         let align = align.max(declared.unwrap_or(1));
         Ok(Shape::Struct(size.max(1).next_multiple_of(align), align, fields))
+    }
+
+    /// What a class calls its own: aliases, constants, enumerators.
+    fn class_names(&self, definition: &StructDef, env: &mut Env) {
+        for alias in definition.aliases.iter().filter(|alias| alias.template.is_empty()) {
+            env.insert(alias.name, TemplateArg::Type(alias.ty.clone()));
+        }
+        for constant in &definition.constants {
+            let Init::Assign(value) = &constant.init else { continue };
+            if let Some(number) = self.constant(value, env) {
+                env.insert(constant.name, number_arg(number));
+            }
+        }
+        for listed in &definition.enums {
+            let mut next = Some(0);
+            for (name, value) in &listed.items {
+                let number = value.as_ref().map_or(next, |value| self.constant(value, env));
+                if let Some(number) = number {
+                    env.insert(*name, number_arg(number));
+                }
+                next = number.and_then(|number: u64| number.checked_add(1));
+            }
+        }
     }
 
     fn constant(&self, expr: &Expr, env: &Env) -> Option<u64> {
@@ -546,6 +615,11 @@ fn split(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
+fn number_arg(value: u64) -> TemplateArg {
+    let kind = ExprKind::Int { value, unsigned: false, long: false };
+    TemplateArg::Value(Expr { span: NOWHERE, kind })
+}
+
 /// `float`, `unsigned int`, `float4*`, `16`, `true`.
 fn parsed(text: &str) -> Option<TemplateArg> {
     let text = text.trim();
@@ -553,18 +627,14 @@ fn parsed(text: &str) -> Option<TemplateArg> {
         let Some(TemplateArg::Type(to)) = parsed(pointee) else { return None };
         return Some(TemplateArg::Type(Type::Pointer { to: Box::new(to), is_const: false, restrict: false }));
     }
-    let span = crate::source::Span::new(crate::source::FileId(0), 0, 0);
-    let value = |value: u64| {
-        let kind = ExprKind::Int { value, unsigned: false, long: false };
-        Some(TemplateArg::Value(Expr { span, kind }))
-    };
+    let span = NOWHERE;
     match text {
-        "true" => return value(1),
-        "false" => return value(0),
+        "true" => return Some(number_arg(1)),
+        "false" => return Some(number_arg(0)),
         _ => {}
     }
     if let Ok(number) = text.trim_end_matches(['u', 'U', 'l', 'L']).parse::<u64>() {
-        return value(number);
+        return Some(number_arg(number));
     }
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && let Ok(number) = text.trim_end_matches(['f', 'F']).parse::<f64>()
@@ -747,6 +817,38 @@ mod tests {
         assert_eq!(at(Sizes::Equal(64)), [64, 64, 64]);
         assert_eq!(at(Sizes::FirstLarge), [1000, 2, 2]);
         assert_eq!(at(Sizes::LastLarge), [2, 2, 1000]);
+    }
+
+    #[test]
+    fn layouts_of_library_types_and_of_members_by_their_classes_own_names() {
+        use crate::lint::check::{Input, analyze};
+        let text = "template <class T> struct V { enum { ONE = 1, N }; using Raw = T[N + 1]; Raw parts; };\n\
+                    struct W { typedef short Value; static constexpr int SIZE = 4; Value values[SIZE]; };\n\
+                    __global__ void k(V<float> v, W w, thrust::complex<double> c, curandState s,\n\
+                                      torch::PackedTensorAccessor32<float, 3, torch::RestrictPtrTraits> t) {}\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(crate::source::SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let types = Types::of(units());
+        let kernel =
+            units().flat_map(|unit| &unit.functions).find(|f| f.qualifiers.kernel).expect("a kernel");
+        let args = types.arguments(kernel, "k", Sizes::Equal(64), &|_| Known::default()).expect("arguments");
+        // 3 floats; 4 shorts; 2 doubles; 6 + 2 words, a float, padding, a double; a pointer, 6 words.
+        let sizes: Vec<usize> = args
+            .iter()
+            .map(|arg| match arg {
+                Arg::Struct { bytes, .. } => bytes.len(),
+                Arg::Scalar { .. } | Arg::Buffer(_) => 0,
+            })
+            .collect();
+        assert_eq!(sizes, [12, 8, 16, 48, 32]);
+        let Some(Arg::Struct { bytes, pointers }) = args.last() else { panic!("{args:?}") };
+        assert_eq!(pointers.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0]);
+        // 64 elements in each dimension, one after another.
+        let words: Vec<i32> =
+            bytes.chunks(4).map(|word| i32::from_le_bytes(word.try_into().unwrap())).collect();
+        assert_eq!(words.get(2..), Some(&[64, 64, 64, 64 * 64, 64, 1][..]));
     }
 
     #[test]

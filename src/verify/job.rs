@@ -332,6 +332,9 @@ pub struct Prediction {
     pub ideal_sectors: Option<f64>,
     pub wavefronts: Option<f64>,
     pub ideal_wavefronts: Option<f64>,
+    /// The fewest and the most that the profiler's value per instruction may say, where that is not `wavefronts`.
+    #[serde(default)]
+    pub profiled: Option<[f64; 2]>,
     /// What the numbers assume about values that this job makes up; `None` where they hold for all of them.
     #[serde(default)]
     pub assumed: Option<String>,
@@ -341,6 +344,9 @@ pub struct Prediction {
     /// Lines of accesses to the same address in the same direction, of which the compiler may make one with this.
     #[serde(default)]
     pub twins: Vec<u32>,
+    /// Lines of the other parts of a wide instruction that the compiler makes of this access and its neighbours.
+    #[serde(default)]
+    pub merged_with: Vec<u32>,
     /// A load of the same address in every iteration of its innermost loop, which may be done before it.
     #[serde(default)]
     pub is_invariant: bool,
@@ -359,6 +365,9 @@ pub struct Here {
     /// Sectors, for shared memory wavefronts, per request.
     pub units: f64,
     pub ideal: f64,
+    /// As in [`Prediction::profiled`].
+    #[serde(default)]
+    pub profiled: Option<[f64; 2]>,
     /// As in [`Prediction::assumed`].
     pub assumed: Option<String>,
 }
@@ -373,6 +382,7 @@ impl Prediction {
             ideal_sectors: ideal.filter(|_| !shared),
             wavefronts: units.filter(|_| shared),
             ideal_wavefronts: ideal.filter(|_| shared),
+            profiled: here.profiled,
             assumed: here.assumed.clone(),
             here: None,
             ..self.clone()

@@ -26,6 +26,7 @@ pub mod recorder;
 pub mod report;
 pub mod sass;
 mod slice;
+mod tensor;
 
 use std::fmt::Write as _;
 

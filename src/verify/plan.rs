@@ -10,9 +10,11 @@ use super::host::{HostCode, Passed};
 use super::inputs::{Known, Sizes, Types};
 use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
-use crate::ir::ast::{FunctionDef, Unit};
+use crate::ir::ast::{ExprKind, FunctionDef, Name, Type, Unit, VarDecl};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
+use crate::ir::walk;
 use crate::lint::fix;
+use crate::memory::shared;
 use crate::source::{Edit, FileId, SourceFile, Sources, Span};
 
 /// What the user says about a kernel's inputs; the rest is made plausibly.
@@ -107,6 +109,11 @@ impl<'a> Planner<'a> {
             self.kernels.get(&kernel.name_span).ok_or("the kernel's parameters are not known")?;
         let width = given.block.unwrap_or(kernel.shape.block)[0];
         let (name, made) = self.types.instance(definition, &kernel.name, width);
+        if let Some(callable) = made_up_callable(definition, &made) {
+            return Err(format!(
+                "`{callable}` is a lambda's type or another that no launch names, and the kernel calls it"
+            ));
+        }
         let source = self.slicer.slice(file, kernel.seen_from, &name)?;
         let mut passed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut several: Vec<&str> = Vec::new();
@@ -134,7 +141,8 @@ impl<'a> Planner<'a> {
         let fixes = proposals.iter().map(|proposal| self.fixed(file, kernel.seen_from, &name, proposal));
         let all = kernel.accesses.iter().enumerate().filter_map(|(index, access)| {
             let prediction = self.prediction(index as u64, access)?;
-            Some(Prediction { twins: self.twins(kernel, access), ..prediction })
+            let merged_with = self.merged_with(kernel, access);
+            Some(Prediction { twins: self.twins(kernel, access), merged_with, ..prediction })
         });
         let (mut predictions, others): (Vec<Prediction>, Vec<Prediction>) =
             all.partition(|prediction| wanted.contains(&(prediction.id as usize)));
@@ -209,9 +217,11 @@ impl<'a> Planner<'a> {
             ideal_sectors: ideal.filter(|_| !shared),
             wavefronts: units.filter(|_| shared),
             ideal_wavefronts: ideal.filter(|_| shared),
+            profiled: profiled(access),
             assumed: (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; ")),
             here: None,
             twins: Vec::new(),
+            merged_with: Vec::new(),
             is_invariant: access.operation == Operation::Load
                 && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
             by_data: access.flow.guarded_by_data,
@@ -225,14 +235,35 @@ impl<'a> Planner<'a> {
 
     /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
     fn twins(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
+        self.lines_of_others(kernel, access, |other| other.flow.address == access.flow.address)
+    }
+
+    /// The other lines of the file with parts of the wide instruction that an access becomes part of.
+    fn merged_with(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
+        let is_part =
+            |access: &AccessFact| access.space == MemorySpace::Shared && access.width > access.bytes;
+        if !is_part(access) {
+            return Vec::new();
+        }
+        let guard = access.flow.guard;
+        self.lines_of_others(kernel, access, |other| is_part(other) && other.flow.guard == guard)
+    }
+
+    /// Lines with accesses to the same array, alike in direction and width, for which `fits` holds.
+    fn lines_of_others(
+        &self,
+        kernel: &KernelFact,
+        access: &AccessFact,
+        fits: impl Fn(&AccessFact) -> bool,
+    ) -> Vec<u32> {
         let line = |access: &AccessFact| self.sources.line(access.span);
         let others = kernel.accesses.iter().filter(|other| {
             other.span.file == access.span.file
                 && other.base == access.base
-                && other.flow.address == access.flow.address
                 && other.operation == access.operation
                 && other.width == access.width
                 && line(other) != line(access)
+                && fits(other)
         });
         let mut lines: Vec<u32> = others.map(line).collect();
         lines.sort_unstable();
@@ -299,6 +330,43 @@ impl<'a> Planner<'a> {
     pub fn types(&self) -> &Types<'a> {
         &self.types
     }
+}
+
+/// The fewest and the most that the profiler may say of a shared load, where that is not what the hardware takes: of the first
+/// requests, which stand for all.
+pub(super) fn profiled(access: &AccessFact) -> Option<[f64; 2]> {
+    let request = access.request.as_ref()?;
+    let op = access.shared_op?;
+    let width = u32::try_from(access.width.0).ok()?;
+    let (mut units, mut fewest, mut most) = (0, 0, 0);
+    for lanes in &request.samples {
+        let said = shared::profiled(lanes, width, op);
+        units += shared::wavefronts(lanes, width, op).units;
+        fewest += said.start();
+        most += said.end();
+    }
+    let share = |of: u32| request.units * f64::from(of) / f64::from(units.max(1));
+    (fewest != units || most != units).then(|| [share(fewest), share(most)])
+}
+
+/// A template parameter that was made up and whose values the kernel calls: no number stands in for those.
+fn made_up_callable<'k>(kernel: &'k FunctionDef, made: &[String]) -> Option<&'k str> {
+    let is_made = |ty: &Name| made.iter().any(|made| made.split(" = ").next() == Some(ty.as_str()));
+    let of_type = |param: &'k VarDecl| match &param.ty {
+        Type::Named(path) => path.as_simple().filter(is_made).map(|_| (param.name, path.name.as_str())),
+        _ => None,
+    };
+    let params: Vec<(Name, &str)> = kernel.params.iter().filter_map(of_type).collect();
+    let mut found = None;
+    walk::expressions(kernel.body.as_deref().unwrap_or_default(), &mut |expr| {
+        if let ExprKind::Call { callee, .. } = &expr.kind
+            && let ExprKind::Name(path) = &callee.kind
+        {
+            let called = params.iter().find(|(name, _)| path.as_simple() == Some(*name));
+            found = found.or(called.map(|(_, ty)| *ty));
+        }
+    });
+    found
 }
 
 /// The launch that is given, else the one the analysis saw, else a small one; long grids are cut.

@@ -20,6 +20,7 @@ use std::path::{Component, Path, PathBuf};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::source::{FileId, Sources};
+use crate::syntax::conditional::{self, Avoided};
 use items::{Item, Macros, Role, directive_named, items};
 
 /// Cuts kernels out of one project; finds once which file includes which.
@@ -62,17 +63,22 @@ impl<'a> Slicer<'a> {
                 }
             }
         }
-        let mut files = FxHashMap::default();
+        let (mut files, mut avoided) = (FxHashMap::default(), FxHashMap::default());
+        let mut features = Vec::new();
         for &id in &order {
+            let decided = conditional::alone(&self.sources.get(id).text);
+            avoided.insert(id, decided.avoided);
+            features.extend(decided.features.into_iter().map(|ends| (id, ends)));
             let found = items(&self.sources.get(id).text, &macros)
                 .map_err(|why| format!("{}: {why}", self.sources.path(id).display()))?;
             files.insert(id, found);
         }
-        let project = Project { slicer: self, macros, files };
+        let mut project = Project { slicer: self, macros, files, avoided, open: FxHashSet::default() };
         // Types and constants of the instance are reached too.
         let instance = tokens::tokens(kernel).into_iter().filter(|token| token.kind == tokens::Kind::Word);
         let instance: Vec<&str> = instance.map(|token| token.text).collect();
         let kept = project.reached(&order, plain, &instance)?;
+        project.open_features(&kept, plain, &features);
         Ok(project.text(root, &kept, &instance))
     }
 
@@ -178,6 +184,10 @@ struct Project<'s, 'a> {
     slicer: &'s Slicer<'a>,
     macros: Macros<'a>,
     files: FxHashMap<FileId, Vec<Item<'a>>>,
+    /// Of each file.
+    avoided: FxHashMap<FileId, Vec<Avoided>>,
+    /// Starts of directives that are left out, so that what is between them is there.
+    open: FxHashSet<(FileId, usize)>,
 }
 
 type Place = (FileId, usize);
@@ -185,6 +195,11 @@ type Place = (FileId, usize);
 impl<'a> Project<'_, 'a> {
     fn item(&self, (file, index): Place) -> Option<&Item<'a>> {
         self.files.get(&file)?.get(index)
+    }
+
+    fn text_of(&self, (file, index): Place) -> &'a str {
+        let range = self.item((file, index)).map(|item| item.range.clone()).unwrap_or_default();
+        self.slicer.sources.get(file).text.get(range).unwrap_or_default()
     }
 
     /// The declarations that the kernel needs, itself included.
@@ -237,13 +252,39 @@ impl<'a> Project<'_, 'a> {
                 }
                 words.extend(self.macros.body(word).unwrap_or_default());
                 for &next in by_name.get(word).into_iter().flatten() {
-                    if kept.insert(next) {
+                    // No kernel is called; a variable may have the name of one.
+                    let is_kernel = self.item(next).is_some_and(|item| item.kernel);
+                    if !is_kernel && kept.insert(next) {
                         todo.push_back(next);
                     }
                 }
             }
         }
         Ok(kept)
+    }
+
+    /// The kernel is there though it stands behind the switch of a feature: nobody asks for one that is not to be compiled.
+    fn open_features(
+        &mut self,
+        kept: &FxHashSet<Place>,
+        kernel: &str,
+        features: &[(FileId, [Range<u32>; 2])],
+    ) {
+        let is_kernel = |item: &&Item| item.kernel && item.names.first() == Some(&kernel);
+        for &(file, index) in kept {
+            let Some(item) = self.files.get(&file).and_then(|items| items.get(index)).filter(is_kernel)
+            else {
+                continue;
+            };
+            let inside = |start: &Range<u32>, end: &Range<u32>| {
+                start.end as usize <= item.range.start && item.range.end <= end.start as usize
+            };
+            for (_, [start, end]) in
+                features.iter().filter(|(of, [start, end])| *of == file && inside(start, end))
+            {
+                self.open.extend([(file, start.start as usize), (file, end.start as usize)]);
+            }
+        }
     }
 
     fn text(&self, root: FileId, kept: &FxHashSet<Place>, instance: &[&str]) -> String {
@@ -269,7 +310,15 @@ impl<'a> Project<'_, 'a> {
                 uses.extend(item.uses.iter().copied());
             }
         }
-        let mut writer = Writer { out: prelude::text(&uses), at: None };
+        // What the project has itself does not stand in for itself.
+        let types = self.files.values().flatten();
+        let types = types.filter(|item| matches!(item.role, Role::Type | Role::Alias));
+        for name in types.flat_map(|item| item.names.iter().copied()) {
+            if name == "complex" || super::tensor::index_bytes(name).is_some() {
+                uses.remove(name);
+            }
+        }
+        let mut writer = Writer { out: prelude::text(&uses), at: None, avoided: &self.avoided };
         let mut seen = FxHashSet::default();
         self.write(root, kept, &namespaces, &mut seen, &mut writer);
         writer.out.push('\n');
@@ -282,14 +331,14 @@ impl<'a> Project<'_, 'a> {
         kept: &FxHashSet<Place>,
         namespaces: &FxHashSet<&str>,
         seen: &mut FxHashSet<FileId>,
-        writer: &mut Writer,
+        writer: &mut Writer<'_>,
     ) {
         if !seen.insert(file) {
             return;
         }
         for (index, item) in self.files.get(&file).into_iter().flatten().enumerate() {
             let sources = self.slicer.sources;
-            let text = sources.get(file).text.get(item.range.clone()).unwrap_or_default();
+            let text = self.text_of((file, index));
             match item.role {
                 Role::Directive => match include_path(text) {
                     Some(path) => {
@@ -301,7 +350,12 @@ impl<'a> Project<'_, 'a> {
                             writer.put(sources, file, item.range.clone(), &[]);
                         }
                     }
-                    None if directive_named(text, "error").is_some() => {}
+                    None if self.open.contains(&(file, item.range.start)) => {}
+                    None if directive_named(text, "error").is_some() => {
+                        for index in self.instead(file, item.range.start) {
+                            self.write_declaration((file, index), kept, writer);
+                        }
+                    }
                     None if text.contains("once") && directive_named(text, "pragma").is_some() => {}
                     None => writer.put(sources, file, item.range.clone(), &[]),
                 },
@@ -314,26 +368,61 @@ impl<'a> Project<'_, 'a> {
                     }
                 }
                 Role::Function | Role::Type | Role::Alias | Role::Variable | Role::MacroCall => {
-                    if kept.contains(&(file, index)) {
-                        writer.put(sources, file, item.range.clone(), &item.host);
-                    } else {
-                        writer.put_directives(sources, file, item.range.clone());
-                    }
+                    self.write_declaration((file, index), kept, writer);
                 }
                 Role::Dropped => writer.put_directives(sources, file, item.range.clone()),
             }
         }
     }
+
+    fn write_declaration(&self, (file, index): Place, kept: &FxHashSet<Place>, writer: &mut Writer<'_>) {
+        let Some(item) = self.item((file, index)) else { return };
+        if kept.contains(&(file, index)) {
+            writer.put_avoiding(self.slicer.sources, file, item.range.clone(), &item.host);
+        } else {
+            writer.put_directives(self.slicer.sources, file, item.range.clone());
+        }
+    }
+
+    /// The declarations that stand in for the `#error` at `start`.
+    fn instead(&self, file: FileId, start: usize) -> Vec<usize> {
+        let mut avoided = self.avoided.get(&file).into_iter().flatten();
+        let Some(found) = avoided.find(|avoided| avoided.error.start as usize == start) else {
+            return Vec::new();
+        };
+        let instead = found.instead.start as usize..found.instead.end as usize;
+        let items = self.files.get(&file).into_iter().flatten().enumerate();
+        let inside = items.filter(|(_, item)| instead.contains(&item.range.start));
+        inside.map(|(index, _)| index).collect()
+    }
 }
 
 /// Puts pieces of files where their lines and columns are kept.
-struct Writer {
+struct Writer<'p> {
     out: String,
     /// The file and the end of what was put last.
     at: Option<(FileId, usize)>,
+    avoided: &'p FxHashMap<FileId, Vec<Avoided>>,
 }
 
-impl Writer {
+impl Writer<'_> {
+    /// With the branches that are meant where an `#error` stands.
+    fn put_avoiding(&mut self, sources: &Sources, file: FileId, range: Range<usize>, blank: &[Range<usize>]) {
+        let here = |bytes: &Range<u32>| bytes.start as usize..bytes.end as usize;
+        let within = |part: &Range<usize>, of: &Range<usize>| part.start >= of.start && part.end <= of.end;
+        let mut at = range.start;
+        for Avoided { error, instead } in self.avoided.get(&file).into_iter().flatten() {
+            let (error, instead) = (here(error), here(instead));
+            if !within(&error, &(at..range.end)) || blank.iter().any(|host| within(&error, host)) {
+                continue;
+            }
+            self.put(sources, file, at..error.start, blank);
+            self.put(sources, file, instead, blank);
+            at = error.end;
+        }
+        self.put(sources, file, at..range.end, blank);
+    }
+
     fn put(&mut self, sources: &Sources, file: FileId, range: Range<usize>, blank: &[Range<usize>]) {
         let source = sources.get(file);
         let gap = match self.at {
@@ -352,7 +441,7 @@ impl Writer {
             }
         }
         let mut at = range.start;
-        for host in blank {
+        for host in blank.iter().filter(|host| host.start >= range.start && host.end <= range.end) {
             self.out.push_str(source.text.get(at..host.start).unwrap_or_default());
             self.out.push_str(&only_directives(source.text.get(host.clone()).unwrap_or_default()));
             at = host.end;
@@ -365,7 +454,7 @@ impl Writer {
     fn put_directives(&mut self, sources: &Sources, file: FileId, range: Range<usize>) {
         let text = sources.get(file).text.get(range.clone()).unwrap_or_default();
         for token in tokens::tokens(text).iter().filter(|token| token.kind == tokens::Kind::Directive) {
-            if include_path(token.text).is_none() {
+            if include_path(token.text).is_none() && directive_named(token.text, "error").is_none() {
                 self.put(sources, file, range.start + token.start..range.start + token.end(), &[]);
             }
         }
@@ -378,8 +467,12 @@ fn only_directives(text: &str) -> String {
     let mut at = 0;
     for token in tokens::tokens(text).iter().filter(|token| token.kind == tokens::Kind::Directive) {
         out.push_str(&spaces(text.get(at..token.start).unwrap_or_default()));
-        out.push_str(token.text);
-        at = token.end();
+        if directive_named(token.text, "error").is_none() {
+            out.push_str(token.text);
+            at = token.end();
+        } else {
+            at = token.start;
+        }
     }
     out.push_str(&spaces(text.get(at..).unwrap_or_default()));
     out
@@ -438,6 +531,30 @@ mod tests {
         let slicer = Slicer::new(&sources);
         let has = |from| slicer.slice(header, from, "k").expect("a slice").contains("#define HALF");
         assert_eq!([has(None), has(Some(a)), has(Some(b))], [true, true, false]);
+    }
+
+    #[test]
+    fn branches_are_chosen_as_the_analysis_chooses() {
+        let text = "#if defined(ONE)\ntypedef float real;\n#define STEP 1\n#elif defined(TWO)\ntypedef double real;\n#else\n\
+                    #error \"define ONE or TWO\"\n#endif\n\
+                    __global__ void other() {\n#ifndef A\n#error A\n#endif\n}\n\
+                    __global__ void k(real* p, int other) {\n#ifdef ONE\n  p[0] = STEP;\n#else\n#error none\n#endif\n}\n\
+                    #ifdef FEATURE\n__global__ void f(real* p) { p[1] = 1; }\n#endif\n";
+        let sources = project(&[("a.cu", text)]);
+        let file = sources.ids().next().expect("one file");
+        let slicer = Slicer::new(&sources);
+        let text = slicer.slice(file, None, "k").expect("a slice");
+        assert!(!text.contains("#error") && !text.contains("void other"), "{text}");
+        // Both where their condition holds and in place of the error, on their own lines.
+        for part in
+            ["#line 2 \"a.cu\"\ntypedef float real;", "#line 3 \"a.cu\"\n#define STEP 1", "  p[0] = STEP;\n"]
+        {
+            assert_eq!(text.matches(part).count(), 2, "{part} in\n{text}");
+        }
+        assert_eq!(text.matches("typedef double real;").count(), 1);
+        assert!(text.contains("#ifdef FEATURE") && !text.contains("void f"), "{text}");
+        let text = slicer.slice(file, None, "f").expect("a slice");
+        assert!(!text.contains("#ifdef FEATURE") && text.contains("void f"), "{text}");
     }
 
     #[test]

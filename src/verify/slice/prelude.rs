@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
+use super::super::tensor;
+
 /// Namespaces that `using namespace` may name though the project does not define them.
 pub const NAMESPACES: [&str; 5] = ["std", "cooperative_groups", "nvcuda", "cuda", "cub"];
 
@@ -171,6 +173,40 @@ fn cub_header(word: &str) -> Option<String> {
 const OLD_INTRINSICS: [&str; 7] =
     ["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"];
 
+/// Thrust's and PyTorch's complex numbers: as aligned as CUDA's own, but copied as a whole, which is one access.
+const COMPLEX: &str = "template <class T> struct alignas(2 * sizeof(T)) complex {
+    typedef T value_type;
+    T re, im;
+    __device__ constexpr complex(T re = T(), T im = T()) : re(re), im(im) {}
+    __device__ constexpr complex(cuda::std::complex<T> z) : re(z.real()), im(z.imag()) {}
+    template <class U> __device__ explicit constexpr complex(complex<U> z) : re(z.re), im(z.im) {}
+    __device__ constexpr T real() const { return re; }
+    __device__ constexpr T imag() const { return im; }
+    __device__ void real(T x) { re = x; }
+    __device__ void imag(T x) { im = x; }
+    __device__ cuda::std::complex<T> plain() const { return cuda::std::complex<T>(re, im); }
+    __device__ complex operator-() const { return complex(-re, -im); }
+    friend __device__ complex operator+(complex a, complex b) { return complex(a.re + b.re, a.im + b.im); }
+    friend __device__ complex operator-(complex a, complex b) { return complex(a.re - b.re, a.im - b.im); }
+    friend __device__ complex operator*(complex a, complex b) { return a.plain() * b.plain(); }
+    friend __device__ complex operator/(complex a, complex b) { return a.plain() / b.plain(); }
+    friend __device__ bool operator==(complex a, complex b) { return a.re == b.re && a.im == b.im; }
+    friend __device__ bool operator!=(complex a, complex b) { return !(a == b); }
+    __device__ complex& operator+=(complex b) { return *this = *this + b; }
+    __device__ complex& operator-=(complex b) { return *this = *this - b; }
+    __device__ complex& operator*=(complex b) { return *this = *this * b; }
+    __device__ complex& operator/=(complex b) { return *this = *this / b; }
+};
+";
+
+/// Functions of a complex number that give a real one, and that give another.
+const PARTS: [&str; 3] = ["abs", "arg", "norm"];
+const FUNCTIONS: [&str; 10] = ["conj", "cos", "cosh", "exp", "log", "proj", "sin", "sinh", "sqrt", "tanh"];
+
+/// Loops over a grid that PyTorch's headers define, and extensions take from there.
+const LOOPS: [(&str, &str, &str); 2] =
+    [("CUDA_KERNEL_LOOP", "i, n", "int"), ("CUDA_KERNEL_LOOP_TYPE", "i, n, T", "T")];
+
 /// Functions of `<cmath>` that NVRTC has in the global namespace only.
 const MATH: [&str; 46] = [
     "abs",
@@ -241,6 +277,23 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
         headers.sort();
         headers.iter().for_each(|header| out.push_str(&format!("#include <{header}>\n")));
     }
+    // The headers of the two others are none that NVRTC takes.
+    let others: Vec<&str> =
+        ["thrust", "c10"].into_iter().filter(|namespace| uses.contains(namespace)).collect();
+    if uses.contains("complex") && (uses.contains("cuda") || !others.is_empty()) {
+        out.push_str("#include <cuda/std/complex>\n");
+        for namespace in others {
+            out.push_str(&format!("namespace {namespace} {{\n{COMPLEX}"));
+            for (names, result) in [(&PARTS[..], "T"), (&FUNCTIONS[..], "complex<T>")] {
+                for name in names.iter().filter(|name| uses.contains(*name)) {
+                    out.push_str(&format!(
+                        "template <class T> __device__ {result} {name}(complex<T> z) {{ return cuda::std::{name}(z.plain()); }}\n"
+                    ));
+                }
+            }
+            out.push_str("}\n");
+        }
+    }
     for namespace in NAMESPACES {
         out.push_str(&format!("namespace {namespace} {{}}\n"));
     }
@@ -252,8 +305,18 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
     for name in OLD_INTRINSICS.iter().filter(|name| uses.contains(*name)) {
         out.push_str(&format!("#define {name}(...) {name}_sync(__activemask(), __VA_ARGS__)\n"));
     }
+    for (name, params, ty) in LOOPS {
+        if uses.contains(name) {
+            out.push_str(&format!(
+                "#define {name}({params}) \\\n for ({ty} i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)\n"
+            ));
+        }
+    }
     if uses.contains("register") {
         out.push_str("#define register\n");
+    }
+    if uses.iter().any(|word| tensor::index_bytes(word).is_some()) {
+        out.push_str(tensor::HEADER);
     }
     if uses.contains("numeric_limits") {
         out.push_str(LIMITS);
@@ -426,6 +489,17 @@ mod tests {
         assert!(group("sync").contains("struct thread_block") && !group("sync").contains("#include <coop"));
         assert!(group("tiled_partition").contains("struct thread_block_tile"));
         assert!(group("coalesced_threads").contains("#include <cooperative_groups.h>"));
+        let complex = |namespace| super::text(&FxHashSet::from_iter(["complex", namespace]));
+        for namespace in ["thrust", "c10"] {
+            let text = complex(namespace);
+            let class = format!("namespace {namespace} {{\ntemplate <class T> struct alignas");
+            assert!(
+                text.contains(&class) && !text.contains("std::abs") && !text.contains("std::exp"),
+                "{text}"
+            );
+        }
+        assert!(!complex("std").contains("#include"));
+        assert!(super::text(&FxHashSet::from_iter(["PackedTensorAccessor32"])).contains("namespace torch"));
         for part in ["cooperative_groups.h", "cuda_fp16.h", "DBL_MAX", "__shfl_up", "using ::sin;"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }

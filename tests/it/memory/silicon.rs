@@ -78,6 +78,10 @@ fn check(rows: &[Measured]) -> usize {
             assert!(row.is_wide_load() && row.profiler.units > row.counted, "{}: profiler departs", row.name);
             departures += 1;
         }
+        if let Some(op) = row.op.filter(|_| row.is_wide_load()) {
+            let said = shared::profiled(&row.lanes, row.width_bytes, op);
+            assert!(said.contains(&row.profiler.units), "{}: {said:?}", row.name);
+        }
         check_cycles(row);
     }
     departures
@@ -98,6 +102,31 @@ fn sample_of_measured_requests() {
     let rows = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/memory/requests.csv"));
     assert_eq!(rows.len(), 480);
     assert_eq!(check(&rows), 36);
+}
+
+/// The profiler's value per instruction and the hardware's counter of wide loads, most of them by some lanes of the warp.
+#[test]
+fn wide_loads_by_both_counters() {
+    const DIGITS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/memory/wide_loads.csv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (mut rows, mut departures) = (0, 0);
+    for line in text.lines().filter(|line| !line.starts_with('#')).skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [width, places, hardware, profiler] = fields[..] else { panic!("four columns: {line}") };
+        let width: u32 = width.parse().unwrap();
+        let places: Vec<Option<usize>> = places.chars().map(|place| DIGITS.find(place)).collect();
+        let lanes = Lanes::from_fn(|lane| Some(places[lane as usize]? as i64 * i64::from(width)));
+        let [hardware, profiler]: [u32; 2] = [hardware, profiler].map(|count| count.parse().unwrap());
+        assert_eq!(shared::wavefronts(&lanes, width, SharedOp::Load).units, hardware, "{line}");
+        let said = shared::profiled(&lanes, width, SharedOp::Load);
+        assert!(said.contains(&profiler), "{line}: {said:?}");
+        // Loads of 8 bytes, and of 16 by all lanes, leave no doubt.
+        assert!(said.start() == said.end() || width == 16 && lanes.count() < 32, "{line}: {said:?}");
+        rows += 1;
+        departures += u32::from(hardware != profiler);
+    }
+    assert_eq!((rows, departures), (193, 100));
 }
 
 #[test]
