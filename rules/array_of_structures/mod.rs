@@ -84,6 +84,11 @@ fn check<'a>(place: &Place<'a>) -> Option<Evidence<'a>> {
     worst.map(|evidence| Evidence { bad, ..evidence })
 }
 
+/// Neighbouring lanes on neighbouring elements, an array within a struct: the excess is that of an offset.
+fn is_contiguous(access: &AccessFact) -> bool {
+    access.lane_stride.is_some_and(|stride| stride.0.abs() == access.width.0)
+}
+
 fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
     let access = seen.access;
     let field = access.field.as_ref()?;
@@ -92,7 +97,7 @@ fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
         request.units >= RATIO * request.ideal - 1e-6 && request.units - request.ideal >= 1.0 - 1e-6;
     // An array with gaps between its elements is `uncoalesced-access`'s.
     let is_dense = place::whole_struct_ratio(access).is_some_and(|ratio| ratio < RATIO);
-    if !in_excess || !is_dense {
+    if !in_excess || !is_dense || is_contiguous(access) {
         return None;
     }
     let group = group(seen);
@@ -198,8 +203,9 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let Evidence { worst, field, used, whole, costs, union, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
     let request = worst.access.request.as_ref();
-    let (units, ideal) =
-        request.map_or_else(Default::default, |request| (place::units(request), place::mean(request.ideal)));
+    let (units, ideal) = request.map_or_else(Default::default, |request| {
+        (place::units(request), place::mean(place::ideal_sectors(worst.access, request)))
+    });
     let does = match place.operation {
         Operation::Load => "uses",
         Operation::Store => "writes",

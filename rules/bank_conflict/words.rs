@@ -113,7 +113,7 @@ fn reach(evidence: &Evidence) -> Option<String> {
     let conflict = if evidence.is_spread { "do so" } else { "conflict here" };
     (conflicting < measured).then(|| {
         format!(
-            "holds for `{kernel}` in blocks of {shape}; {conflicting} of {measured} launches and calls {conflict}"
+            "holds for `{kernel}` in blocks of {shape}; {conflicting} of the {measured} launches and calls that were looked at {conflict}"
         )
     })
 }

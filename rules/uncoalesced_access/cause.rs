@@ -206,8 +206,15 @@ impl Cause {
     }
 
     /// What helps; `whole`: other accesses or rounds use the rest of each sector.
-    pub fn remedy(&self, access: &AccessFact, whole: bool) -> String {
-        let one_access = |elements: i64| one_access(elements, access.width.0, self.alignment(access));
+    pub fn remedy(&self, seen: Seen<'_>, whole: bool) -> String {
+        let access = seen.access;
+        let one_access = |elements: i64| vector_accesses(elements, access.width.0, self.alignment(access));
+        if whole
+            && let Some(vector) = own_run(seen)
+                .and_then(|(elements, alignment)| vector_accesses(elements, access.width.0, alignment))
+        {
+            return vector;
+        }
         let few = match self {
             Cause::Chunk { length: Some(length), .. } => Some(*length),
             Cause::Strided { stride } if whole => Some(*stride),
@@ -269,6 +276,33 @@ impl Cause {
     }
 }
 
+/// The neighbouring elements that accesses of the kernel which differ by a constant move for a thread, this one among them: how
+/// many, and what the address of the first is a multiple of, 16 at most.
+fn own_run(seen: Seen<'_>) -> Option<(i64, i64)> {
+    let Seen { kernel, access } = seen;
+    let width = access.width.0.max(1);
+    let mut places: Vec<i64> = kernel
+        .accesses
+        .iter()
+        .filter(|other| {
+            other.base == access.base
+                && other.operation == access.operation
+                && other.width == access.width
+                && other.flow.loops == access.flow.loops
+                && other.flow.terms == access.flow.terms
+                && other.flow.guard == access.flow.guard
+        })
+        .map(|other| other.flow.constant.wrapping_sub(access.flow.constant))
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    let run = places.chunk_by(|a, b| b - a == width).find(|run| run.contains(&0))?;
+    let first = run.first()?;
+    let lanes = rounds(access).first()?;
+    let bits = lanes.iter().fold(0, |bits, (_, address)| bits | address.wrapping_add(*first));
+    (run.len() > 1).then_some((run.len() as i64, 1 << bits.trailing_zeros().min(4)))
+}
+
 /// The runs of neighbouring bytes that the dearest request touches.
 fn scattered(access: &AccessFact) -> Cause {
     let Some(request) = access.request.as_ref() else { return Cause::Scattered { runs: 0, bytes: None } };
@@ -290,7 +324,7 @@ fn has_holes(access: &AccessFact) -> bool {
 }
 
 /// The elements of one thread as vector accesses, where they fill some; `alignment`: of the first of them.
-fn one_access(elements: i64, width: i64, alignment: i64) -> Option<String> {
+fn vector_accesses(elements: i64, width: i64, alignment: i64) -> Option<String> {
     let bytes = elements * width;
     // Wider accesses there are none.
     if width >= 16 || !matches!(bytes, 2 | 4 | 8 | 16 | 32 | 48 | 64) {
@@ -315,10 +349,7 @@ pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
         }
         Operation::Store | Operation::Atomic => (&STORED[..], "written by the thread's other accesses"),
     };
-    let nearest = times
-        .iter()
-        .filter(|(_, of, _)| *of == width.min(WIDEST_MEASURED))
-        .min_by_key(|(count, ..)| (count - parts).abs());
+    let nearest = times.iter().min_by_key(|(count, of, _)| ((count - parts).abs(), (of - width).abs()));
     let measured = nearest.map_or_else(String::new, |(count, of, time)| {
         format!("; {count} parts of {of} bytes took {time:.1} times as long as those of interleaved threads, on an H200")
     });
@@ -361,9 +392,6 @@ const STORED: [(i64, i64, f64); 15] = [
     (4, 8, 5.0),
     (8, 8, 6.0),
 ];
-
-/// Bytes of the widest parts that were measured.
-const WIDEST_MEASURED: i64 = 8;
 
 /// Bytes of a thread up to which parts that are all loaded lose no time (H200: 48 bytes 1.0, 64 bytes 2.3).
 const FREE_LOADED: i64 = 48;

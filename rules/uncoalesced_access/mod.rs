@@ -85,23 +85,26 @@ fn is_contiguous(access: &AccessFact, request: &RequestFact) -> bool {
 fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
     let Evidence { worst, request, cause, used_share, .. } = evidence;
     let text = place::access_text(cx.sources, place.span);
-    let (units, ideal) = (place::units(request), place::mean(request.ideal));
+    let (units, ideal) = (place::units(request), place::mean(place::ideal_sectors(worst.access, request)));
     let of_all = if cause.uses_all() { 1.0 } else { cause::share_of_all(*worst) };
     let is_rest_used = of_all >= NEARLY_ALL;
     let is_free = is_rest_used && cause.is_free(place.operation, worst.access);
-    let verb = match place.operation {
-        Operation::Load => "is fetched is used",
-        Operation::Store => "it touches is written",
-        Operation::Atomic => "it touches is updated",
+    let (verb, touched) = match place.operation {
+        Operation::Load => ("uses", "fetches"),
+        Operation::Store => ("writes", "touches"),
+        Operation::Atomic => ("updates", "touches"),
     };
     let percent = |share: f64| place::mean((share * 1000.0).round() / 10.0);
     let wasted = match (of_all < 1.0, cause.is_chunk()) {
         (false, true) => "the next rounds of the loop use the rest".to_owned(),
         (false, false) => "the kernel uses the rest by other accesses".to_owned(),
         (true, _) if is_rest_used => {
-            format!("{} % of what {verb} by all accesses of a thread", percent(of_all))
+            format!(
+                "with all accesses of its threads a warp {verb} {} % of what it {touched}",
+                percent(of_all)
+            )
         }
-        _ => format!("{} % of what {verb}", percent(*used_share)),
+        _ => format!("a request {verb} {} % of what it {touched}", percent(*used_share)),
     };
     let message = format!(
         "{} `{text}` touches {units} sectors per request where {ideal} would do ({wasted})",
@@ -123,7 +126,7 @@ fn report(cx: &Context, place: &Place<'_>, evidence: &Evidence<'_>) -> Finding {
         message,
         label: cause.label(width),
         notes,
-        help: Some(cause.remedy(worst.access, is_rest_used)),
+        help: Some(cause.remedy(*worst, is_rest_used)),
         trail: place::trail(*worst),
         kernel: worst.kernel.name.clone(),
         access_text: text,

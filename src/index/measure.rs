@@ -40,6 +40,8 @@ pub struct Tally {
     pub lane_data_decides: bool,
     /// A test of lanes against data that they share was taken to hold for all of them.
     pub shared_data_guard: bool,
+    /// Nothing was requested before conditions on unknowns were taken to hold.
+    pub is_forced: bool,
     /// The first condition on an unknown that was taken to hold.
     pub assumed_guard: Option<ExprId>,
     pub block: [i64; 3],
@@ -152,6 +154,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let nothing = |tally: &Tally| tally.requests + tally.irregular + tally.undefined == 0;
         if nothing(&measure.tally) && measure.needed & (UNKNOWN | DATA) != 0 {
             measure.ignore_unknown_guards = true;
+            measure.tally.is_forced = true;
             measure.left = limits::REQUESTS_PER_ACCESS;
             spent += granted - measure.eval.fuel;
             measure.eval.fuel = granted;
@@ -379,7 +382,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let sector = i64::from(SECTOR_BYTES);
         let rest = step.map_or(0, |step| step.rem_euclid(sector));
         // The least multiple of the step that is one of a sector, too: a power of two, as a sector is.
-        if rest == 0 { 2 } else { (sector >> rest.trailing_zeros()).clamp(2, 8) }
+        if rest == 0 { 2 } else { (sector >> rest.trailing_zeros()).clamp(2, 16) }
     }
 
     fn one_block(&mut self, depth: usize, block: [i64; 3], index: [i64; 3], share: usize) {

@@ -327,6 +327,8 @@ pub struct Asm {
     pub template: String,
     pub outputs: Vec<(String, Expr)>,
     pub inputs: Vec<(String, Expr)>,
+    /// `"memory"` is clobbered: no access to memory is moved across it.
+    pub is_fence: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

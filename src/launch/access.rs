@@ -217,6 +217,10 @@ pub fn measure_access(
     if cases.iter().any(|case| case.tally.misaligned == 0) {
         cases.retain(|case| case.tally.misaligned == 0);
     }
+    // Nor are those under which nothing gets there, where others do.
+    if cases.iter().any(|case| !case.tally.is_forced) {
+        cases.retain(|case| !case.tally.is_forced);
+    }
     // A small size matters only where all lanes would cost more than they have to.
     let plain = |case: &Case| sizes.tried.get(case.tried).is_some_and(|tried| tried.guessed.is_empty());
     if cases.iter().any(|case| plain(case) && case.excess() < 0.005) {

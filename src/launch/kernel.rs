@@ -129,6 +129,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         exec.step_limit = exec.steps + limits::KERNEL_STEPS;
         exec.types = 0;
         exec.has_unseen_shared = false;
+        exec.fenced.clear();
         let symbols = Dims::symbols(&mut exec.arena);
         let block = launch.and_then(|launch| launch.block).unwrap_or(symbols.block);
         exec.dims = Dims {
@@ -165,7 +166,10 @@ impl<'p, 'd> Runner<'p, 'd> {
             gaps.push("the kernel is too long to analyse whole".to_owned());
         }
         exec.frames.clear();
-        let accesses = std::mem::take(&mut exec.accesses);
+        let mut accesses = std::mem::take(&mut exec.accesses);
+        for access in &mut accesses {
+            access.in_fenced_loop = access.loops.last().is_some_and(|inner| exec.fenced.contains(inner));
+        }
         let differs = exec.project.is_seen_differently(kernel.file);
         let seen_from = differs.then(|| exec.project.file_of(exec.tu.root));
         self.executed.push(Executed {
@@ -474,6 +478,7 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
             other.base == access.base
                 && other.width == access.width
                 && other.space == access.space
+                && other.fence == access.fence
                 && ((other.offset == access.offset && access.loops == other.loops)
                     || is_of_an_iteration(arena, other, access))
                 && arena.conjuncts(other.guard).iter().all(|part| guard.contains(part))

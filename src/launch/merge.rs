@@ -66,6 +66,7 @@ fn with_neighbours(arena: &Arena, accesses: &[RawAccess], place: usize, wide: i6
             && other.width == low.width
             && other.guard == low.guard
             && other.loops == low.loops
+            && other.fence == low.fence
     };
     let mut parts = vec![place];
     for part in 1..wide / low.width {
@@ -94,7 +95,7 @@ fn over_iterations(
     access: &RawAccess,
     wide: i64,
 ) -> Option<Vec<usize>> {
-    let &inner = access.loops.last()?;
+    let &inner = access.loops.last().filter(|_| !access.in_fenced_loop)?;
     let walk = walk_in_step(arena, access, inner, wide)?;
     let is_load = access.operation == Operation::Load;
     let mut inside =

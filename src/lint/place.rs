@@ -93,6 +93,18 @@ pub fn units(request: &RequestFact) -> String {
     request.units_in_words(mean)
 }
 
+/// The sectors per request that the bytes which the lanes move would fill, each byte once: [`RequestFact::ideal`] counts the bytes of
+/// every lane, as Nsight Compute does, also where lanes share them.
+pub fn ideal_sectors(access: &AccessFact, request: &RequestFact) -> f64 {
+    let width = width_of(access);
+    let (mut distinct, mut counted) = (0, 0);
+    for lanes in &request.samples {
+        distinct += global::union(&[(lanes, width)]).used_bytes.div_ceil(SECTOR_BYTES);
+        counted += global::sectors(lanes, width).ideal;
+    }
+    request.ideal * f64::from(distinct.min(counted)) / f64::from(counted.max(1))
+}
+
 /// The share of the touched sectors' bytes that the lanes use, 0…1, over the requests that were kept.
 pub fn used_share(access: &AccessFact, request: &RequestFact) -> f64 {
     let width = width_of(access);
@@ -122,7 +134,7 @@ pub fn sector_numbers(seen: Seen<'_>) -> Numbers {
         access_bytes: Some(access.width),
         lane_stride: access.lane_stride,
         sectors: request.map(|request| request.units),
-        ideal_sectors: request.map(|request| request.ideal),
+        ideal_sectors: request.map(|request| ideal_sectors(access, request)),
         wavefronts: None,
         ideal_wavefronts: None,
         confidence: Some(access.confidence),
@@ -159,7 +171,7 @@ pub fn reach_note(all: &[Seen<'_>], bad: &[Seen<'_>]) -> Option<String> {
     names.dedup();
     if bad.len() < all.len() {
         let few = names.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        return Some(format!("in {} of {} launches: {few}", bad.len(), all.len()));
+        return Some(format!("in {} of the {} launches that were looked at: {few}", bad.len(), all.len()));
     }
     if names.len() < 2 {
         return None;
@@ -175,7 +187,10 @@ pub fn view_note(sources: &Sources, seen: &[Seen<'_>]) -> Option<String> {
     for Seen { kernel, access } in seen {
         let (Some(from), Some(request)) = (kernel.seen_from, access.request.as_ref()) else { continue };
         if !views.iter().any(|(known, _)| *known == from) {
-            views.push((from, format!("{} where {} would do", units(request), mean(request.ideal))));
+            views.push((
+                from,
+                format!("{} where {} would do", units(request), mean(ideal_sectors(access, request))),
+            ));
         }
     }
     let (_, first) = views.first()?;

@@ -158,6 +158,9 @@ impl Exec<'_> {
                 args.iter().for_each(|arg| {
                     self.value(arg);
                 });
+                if name.starts_with("__sync") || name.starts_with("__thread") {
+                    self.fence();
+                }
                 Some(Val::Void)
             }
             ("assert", _) => Some(Val::Void),
@@ -463,6 +466,9 @@ impl Exec<'_> {
                 args.iter().for_each(|arg| {
                     self.value(arg);
                 });
+                if name.starts_with("__syncthreads") {
+                    self.fence();
+                }
                 let warp = self.warp_index();
                 Some(Val::Int(self.arena.opaque(vec![warp]), Ty::UINT))
             }
@@ -559,7 +565,10 @@ impl Exec<'_> {
                 let parts = self.dims.block;
                 return self.dim3(parts.into_iter().map(|part| Val::Int(part, Ty::UINT)).collect());
             }
-            (_, "sync" | "arrive" | "wait" | "barrier_wait") => return Val::Void,
+            (_, "sync" | "arrive" | "wait" | "barrier_wait") => {
+                self.fence();
+                return Val::Void;
+            }
             _ => {
                 let linear = self.linear_thread();
                 self.arena.opaque(vec![linear])
@@ -754,6 +763,9 @@ impl Exec<'_> {
     // Inline PTX.
 
     pub fn inline_asm(&mut self, asm: &Asm, at: Span) {
+        if asm.is_fence {
+            self.fence();
+        }
         if let (Some(value), Some((_, output))) = (self.ptx_broadcast(asm), asm.outputs.first()) {
             let place = self.place(output);
             return self.write(&place, value, at);

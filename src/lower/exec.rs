@@ -49,6 +49,10 @@ pub struct RawAccess {
     pub predicated: Vec<ExprId>,
     /// The element's size is not known: listed, not measured.
     pub unsized_element: bool,
+    /// Accesses with different numbers have a barrier between them, or inline PTX that clobbers memory.
+    pub fence: u32,
+    /// Such a fence stands in the innermost loop around it.
+    pub in_fenced_loop: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +119,9 @@ pub struct Exec<'p> {
     pub types: usize,
     /// Inline PTX accessed shared memory at an address that is not followed.
     pub has_unseen_shared: bool,
+    /// Barriers and clobbers of memory so far, and the loops around them.
+    pub fences: u32,
+    pub fenced: FxHashSet<LoopId>,
     /// How deep the executor's own recursion is.
     pub depth: usize,
     pub step_limit: usize,
@@ -178,6 +185,8 @@ impl<'p> Exec<'p> {
             steps: 0,
             types: 0,
             has_unseen_shared: false,
+            fences: 0,
+            fenced: FxHashSet::default(),
             members: Vec::new(),
             depth: 0,
             step_limit: limits::HOST_STEPS,
@@ -339,7 +348,8 @@ impl<'p> Exec<'p> {
                 if let Some(init) = init {
                     exec.statement(init);
                 }
-                if !exec.unroll(cond.as_ref(), step.as_ref(), body) {
+                let (of, by) = (cond.as_ref(), step.as_ref());
+                if !exec.unroll(of, by, body) && !exec.run_once(of, by, body) {
                     exec.run_loop(cond.as_ref(), step.as_ref(), body, false);
                 }
             }),
@@ -362,6 +372,12 @@ impl<'p> Exec<'p> {
             }
             StmtKind::Asm(asm) => self.inline_asm(asm, stmt.span),
         }
+    }
+
+    /// A barrier, or a clobber of memory: the compiler moves no access to memory across it.
+    pub fn fence(&mut self) {
+        self.fences += 1;
+        self.fenced.extend(self.loops.iter().copied());
     }
 
     /// A branch that touches global memory is a branch, but for a lone store; one within shared memory is predicated

@@ -113,6 +113,40 @@ impl Exec<'_> {
         true
     }
 
+    /// A `for` of one iteration is no loop: that of `for (int i = 0; i < bytes / 16; ++i)` with 16 bytes. `false` where it has more,
+    /// or how many it has is not known.
+    pub fn run_once(&mut self, cond: Option<&Expr>, step: Option<&Expr>, body: &Stmt) -> bool {
+        let (Some(cond), Some(step)) = (cond, step) else { return false };
+        let mut counters = FxHashSet::default();
+        assigned_in_expr(step, &mut counters);
+        let mut assigned = FxHashSet::default();
+        assigned_in_stmt(body, &mut assigned);
+        assigned_in_expr(cond, &mut assigned);
+        if counters.is_empty() || !counters.is_disjoint(&assigned) {
+            return false;
+        }
+        let (saved, mark) = (self.alive, self.journal.len());
+        self.probing += 1;
+        let first = self.condition(cond);
+        let is_first = self.arena.as_const(first).is_some_and(|value| value != 0);
+        let is_last = is_first && {
+            self.discard(step);
+            let again = self.condition(cond);
+            self.arena.as_const(again) == Some(0)
+        };
+        self.probing -= 1;
+        self.roll_back(mark);
+        self.alive = saved;
+        if is_last {
+            self.with_breaks(|exec| {
+                exec.body(body);
+                exec.end_iteration();
+            });
+            self.discard(step);
+        }
+        is_last
+    }
+
     /// Is an array of known values indexed by what the loop steps?
     fn reads_table(&mut self, step: &Expr, body: &Stmt) -> bool {
         let mut counters = FxHashSet::default();

@@ -514,7 +514,8 @@ impl<'a> Builder<'a> {
     fn asm(&mut self, node: Node) -> StmtKind {
         let flat = self.flat;
         let template = flat.field(node, Field::Template).map(|n| self.string(n)).unwrap_or_default();
-        let mut asm = Asm { template, outputs: Vec::new(), inputs: Vec::new() };
+        let is_fence = self.original.get(node.range()).is_some_and(|text| text.contains("\"memory\""));
+        let mut asm = Asm { template, outputs: Vec::new(), inputs: Vec::new(), is_fence };
         for list in flat.children(node) {
             let operands = match list.kind {
                 Kind::AsmOutputs => &mut asm.outputs,
