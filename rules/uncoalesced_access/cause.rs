@@ -177,7 +177,7 @@ impl Cause {
         let bytes = parts * width;
         match operation {
             Operation::Load => bytes <= FREE_LOADED && (parts < MANY_LOADS || (width >= 4 && parts <= 12)),
-            Operation::Store => parts <= 2 || bytes <= 4 || (parts == 3 && bytes < FREE_STORED),
+            Operation::Store => bytes <= 4 || (parts <= 3 && width <= 4 && bytes < FREE_STORED),
             Operation::Atomic => false,
         }
     }
@@ -357,7 +357,7 @@ pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
 }
 
 /// Parts of a thread, their bytes, and the time over that of interleaved threads.
-const LOADED: [(i64, i64, f64); 15] = [
+const LOADED: [(i64, i64, f64); 20] = [
     (2, 1, 1.0),
     (4, 1, 0.9),
     (8, 1, 0.9),
@@ -373,9 +373,14 @@ const LOADED: [(i64, i64, f64); 15] = [
     (2, 8, 1.0),
     (4, 8, 1.0),
     (8, 8, 1.2),
+    (16, 8, 2.3),
+    (2, 16, 1.0),
+    (4, 16, 1.0),
+    (8, 16, 1.3),
+    (16, 16, 1.4),
 ];
 
-const STORED: [(i64, i64, f64); 15] = [
+const STORED: [(i64, i64, f64); 20] = [
     (2, 1, 1.0),
     (4, 1, 1.0),
     (8, 1, 4.0),
@@ -391,6 +396,11 @@ const STORED: [(i64, i64, f64); 15] = [
     (2, 8, 1.2),
     (4, 8, 5.0),
     (8, 8, 6.0),
+    (16, 8, 12.0),
+    (2, 16, 2.5),
+    (4, 16, 3.0),
+    (8, 16, 7.0),
+    (16, 16, 10.0),
 ];
 
 /// Bytes of a thread up to which parts that are all loaded lose no time (H200: 48 bytes 1.0, 64 bytes 2.3).
