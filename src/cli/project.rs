@@ -1,6 +1,7 @@
 //! Reads a project: the files to check, and around them what they need to be understood.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -8,6 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::ir::ast::Gap;
+use super::super::source::include::nearest;
 use super::super::source::{FileId, SourceFile, Sources, Span};
 use super::args::ProjectArgs;
 use super::failure::Failure;
@@ -112,10 +114,15 @@ impl Project {
             if spare.is_empty() { Vec::new() } else { files.keys().copied().collect() };
         while let Some(file) = queue.pop() {
             let Some((source, _)) = files.get(file) else { continue };
-            for name in quoted_includes(source.text.as_bytes()) {
-                let places = file.parent().into_iter().chain(self.include_dirs.iter().map(PathBuf::as_path));
+            for name in included(source.text.as_bytes()) {
+                let directory = file.parent().unwrap_or(Path::new(""));
+                let places = std::iter::once(directory).chain(self.include_dirs.iter().map(PathBuf::as_path));
                 let found = places.map(|directory| normalize(&directory.join(&name)));
                 let found = found.into_iter().find_map(|path| spare.remove_entry(path.as_path()));
+                let found = found.or_else(|| {
+                    let near = nearest(directory, &name, spare.keys().map(|path| (*path, *path)))?;
+                    spare.remove_entry(near)
+                });
                 if let Some((path, text)) = found {
                     files.insert(path, (self.source(path, text.to_vec()), false));
                     queue.push(path);
@@ -421,7 +428,8 @@ impl Plan {
         files.into_par_iter().map(read).collect::<Vec<_>>().into_iter().collect()
     }
 
-    /// Follows quoted includes: a header of constants holds no device code and matters all the same.
+    /// Follows includes: a header of constants holds no device code and matters all the same. Those that are not beside the file
+    /// or in an include directory are looked for among all files of the projects, as the analysis does.
     fn includes(&mut self, contents: &mut Contents, include_dirs: &[PathBuf]) {
         let is_text = |(path, content): (&PathBuf, &Content)| match content {
             Content::Text(_) => Some(path.clone()),
@@ -430,14 +438,24 @@ impl Plan {
         let mut queue: Vec<PathBuf> = contents.iter().filter_map(is_text).collect();
         // Which files are read does not depend on the order, unless the budget ends.
         queue.sort();
+        let mut by_name: FxHashMap<OsString, Vec<PathBuf>> = FxHashMap::default();
+        for path in contents.keys() {
+            if let Some(name) = path.file_name() {
+                by_name.entry(name.to_owned()).or_default().push(path.clone());
+            }
+        }
         while let Some(file) = queue.pop() {
             let Some(Content::Text(text)) = contents.get(&file) else { continue };
-            for name in quoted_includes(text) {
-                let places = file.parent().into_iter().chain(include_dirs.iter().map(PathBuf::as_path));
+            for name in included(text) {
+                let directory = file.parent().unwrap_or(Path::new(""));
+                let places = std::iter::once(directory).chain(include_dirs.iter().map(PathBuf::as_path));
                 let mut places = places.map(|directory| normalize(&directory.join(&name)));
-                let Some(path) = places.find(|path| contents.contains_key(path) || path.is_file()) else {
-                    continue;
-                };
+                let found = places.find(|path| contents.contains_key(path) || path.is_file());
+                let found = found.or_else(|| {
+                    let alike = by_name.get(Path::new(&name).file_name()?)?;
+                    nearest(directory, &name, alike.iter().map(|path| (path, path.as_path()))).cloned()
+                });
+                let Some(path) = found else { continue };
                 let known = matches!(contents.get(&path), Some(Content::Text(_) | Content::Unreadable(_)));
                 if known || contents.len() >= 2 * walk::CONTEXT_FILES {
                     continue;
@@ -558,8 +576,8 @@ fn read_context(path: &Path) -> Option<Vec<u8>> {
     memchr::memchr(0, &bytes).is_none().then_some(bytes)
 }
 
-/// The names in `#include "…"` lines.
-fn quoted_includes(text: &[u8]) -> Vec<PathBuf> {
+/// The names in `#include "…"` and `#include <…/…>` lines. A lone name in angle brackets is one of the compiler's.
+fn included(text: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     for at in memchr::memmem::find_iter(text, b"include") {
         let before = text.get(..at).unwrap_or_default().trim_ascii_end();
@@ -568,12 +586,10 @@ fn quoted_includes(text: &[u8]) -> Vec<PathBuf> {
         if !before.ends_with(b"#") {
             continue;
         }
-        let quoted = line.strip_prefix(b"\"").and_then(|rest| rest.split(|byte| *byte == b'"').next());
-        if let Some(name) =
-            quoted.and_then(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty())
-        {
-            names.push(PathBuf::from(name));
-        }
+        let within = |open: &[u8], close: u8| line.strip_prefix(open)?.split(|byte| *byte == close).next();
+        let angled = within(b"<", b'>').filter(|name| name.contains(&b'/'));
+        let name = within(b"\"", b'"').or(angled).and_then(|name| std::str::from_utf8(name).ok());
+        names.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
     }
     names
 }
@@ -584,8 +600,8 @@ mod tests {
 
     #[test]
     fn quoted_includes_are_found_in_every_spelling() {
-        let text = b"#include \"a.h\"\n # include\t\"b/c.cuh\" // \"no\"\n#include <d.h>\nx include \"e\"\n#include \"\"";
-        assert_eq!(quoted_includes(text), [PathBuf::from("a.h"), PathBuf::from("b/c.cuh")]);
+        let text = b"#include \"a.h\"\n # include\t\"b/c.cuh\" // \"no\"\n#include <d.h>\n#include <d/e.h>\nx include \"e\"\n#include \"\"";
+        assert_eq!(included(text), ["a.h", "b/c.cuh", "d/e.h"]);
     }
 
     #[test]

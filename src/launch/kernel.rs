@@ -21,7 +21,7 @@ use crate::ir::facts::{
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::overload::is_pack;
 use crate::lower::project::{Entry, Project};
-use crate::lower::types::{TemplateEnv, TemplateValue, Ty};
+use crate::lower::types::{StructTy, TemplateEnv, TemplateValue, Ty};
 use crate::lower::value::{Base, Pointer, Val};
 use crate::source::{FileId, Sources, Span};
 
@@ -337,6 +337,10 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) -> Vec<(E
             (Some(Val::Opaque(Ty::Unknown(_), _)), Ty::Struct(_)) => {
                 exec.symbolic(&ty, param.name.as_str(), Some(place))
             }
+            // An object of another class that is converted on the way: a builder of the parameter's.
+            (Some(value), Ty::Struct(of)) if is_of_another(exec, &value, of) => {
+                exec.symbolic(&ty, param.name.as_str(), Some(place))
+            }
             (Some(value), _) => exec.convert(value, &ty),
         };
         let value = match value {
@@ -347,6 +351,10 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) -> Vec<(E
         exec.declare(param.name, ty, value, false);
     }
     renamed
+}
+
+fn is_of_another(exec: &mut Exec, value: &Val, of: &StructTy) -> bool {
+    matches!(exec.type_of(value), Ty::Struct(other) if other.name != of.name)
 }
 
 /// A value as it was read or returned, converted perhaps; what is computed from it keeps what it depends on.

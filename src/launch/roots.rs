@@ -10,7 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::kernel::{Runner, spread, standalone};
 use super::shape::Declared;
 use crate::index::limits;
-use crate::ir::ast::{ClassInstantiation, ExprKind, FunctionDef, Instantiation, Name, Path, StmtKind};
+use crate::ir::ast::{
+    ClassInstantiation, ExprKind, FunctionDef, Instantiation, Name, Path, StmtKind, TemplateParam,
+};
 use crate::ir::facts::KernelFact;
 use crate::ir::walk;
 use crate::lower::exec::{Exec, Launch, Mode};
@@ -254,7 +256,13 @@ fn run_root(
         Instance::Written | Instance::Function(_) => exec.some_object(&Path::simple(class)),
     });
     if let Some((_, class)) = &this {
-        env = Rc::new(TemplateEnv { outer: Some(class.env.clone()), ..(*env).clone() });
+        // The parameters of a class template that no instantiation gives are as open as those of a function.
+        let params = class.def.as_ref().map_or(&[][..], |def| &def.template);
+        let open: Vec<TemplateParam> =
+            params.iter().filter(|param| class.env.get(param.name).is_none()).cloned().collect();
+        let own = exec.bind_template_args(&open, &[], &[], &[]);
+        let own = Rc::new(TemplateEnv { outer: Some(class.env.clone()), ..(*own).clone() });
+        env = Rc::new(TemplateEnv { outer: Some(own), ..(*env).clone() });
     }
     if let Some(frame) = exec.frames.last_mut() {
         frame.env = env;

@@ -162,7 +162,7 @@ impl Exec<'_> {
         {
             let values = self.arguments(args);
             if let Some(method) = self.choose_method(&of, methods.to_vec(), &values) {
-                return self.inline_method(&method, &of, this, values, at);
+                return self.inline_method(&method, &of, this, path.args.as_deref(), values, at);
             }
         }
         let functions = self.functions_for(path, args.len());
@@ -193,7 +193,7 @@ impl Exec<'_> {
                 // No object, but what the class names is in scope.
                 let this = Obj { ty: of.clone(), fields: Vec::new(), origin: None };
                 let this = Rc::new(Place::Value(Val::Obj(Rc::new(this))));
-                return self.inline_method(&method, &of, this, values, at);
+                return self.inline_method(&method, &of, this, path.args.as_deref(), values, at);
             }
         }
         let result = self.unknown_call(args, at);

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::exec::{Exec, Mode};
-use super::types::{StructTy, Ty};
+use super::types::{StructTy, TemplateEnv, Ty};
 use super::value::{Closure, Obj, Place, SlotId, Val};
 use super::vendor;
 use crate::index::limits;
-use crate::ir::ast::{self, Expr, FunctionDef, Name, Path, StructDef};
+use crate::ir::ast::{self, Expr, FunctionDef, Name, Path, StructDef, TemplateArg};
 use crate::source::Span;
 
 impl Exec<'_> {
@@ -71,7 +71,7 @@ impl Exec<'_> {
                 let Some(method) = self.choose_method(of, methods, &values) else {
                     return self.opaque_call(&values);
                 };
-                return self.inline_method(&method, of, this, values, at);
+                return self.inline_method(&method, of, this, member.args.as_deref(), values, at);
             }
             // A member that is a callable: a lambda or a functor.
             if of.field(member.name).is_some() {
@@ -79,6 +79,14 @@ impl Exec<'_> {
                 let values = self.arguments(args);
                 return self.call_value(target, values, at);
             }
+        }
+        if let Ty::Struct(of) = &ty
+            && let Some(value) = self.declared_object(of, member.name, args.len())
+        {
+            args.iter().for_each(|arg| {
+                self.value(arg);
+            });
+            return value;
         }
         let receiver = self.atom(&object);
         let result = self.unknown_call(args, at);
@@ -108,7 +116,7 @@ impl Exec<'_> {
         let method = self.methods(&obj.ty, Name::new("operator"), 0).into_iter().next()?;
         let this = Rc::new(Place::Value(Val::Obj(obj.clone())));
         let at = method.name_span;
-        Some(self.inline_method(&method, &obj.ty.clone(), this, Vec::new(), at))
+        Some(self.inline_method(&method, &obj.ty.clone(), this, None, Vec::new(), at))
     }
 
     pub fn call_operator(&mut self, object: Val, name: &str, args: &[Val], at: Span) -> Option<Val> {
@@ -126,7 +134,7 @@ impl Exec<'_> {
                     Val::Ref(place) => place,
                     value => Rc::new(self.temporary(value)),
                 };
-                return Some(self.inline_method(&method, &of, this, args.to_vec(), at));
+                return Some(self.inline_method(&method, &of, this, None, args.to_vec(), at));
             }
         }
         if matches!(name.as_str(), "operator()" | "operator[]" | "operator=") {
@@ -146,11 +154,13 @@ impl Exec<'_> {
         }
     }
 
+    /// A method with the template arguments that its name spells.
     pub(super) fn inline_method(
         &mut self,
         method: &Arc<FunctionDef>,
         of: &Rc<StructTy>,
         this: Rc<Place>,
+        explicit: Option<&[TemplateArg]>,
         args: Vec<Val>,
         at: Span,
     ) -> Val {
@@ -159,7 +169,8 @@ impl Exec<'_> {
             return self.opaque_call(&args);
         }
         self.mark_entered(method);
-        let mut env = (*self.bind_template_args(&method.template, &method.params, &[], &args)).clone();
+        let explicit = explicit.map(|args| self.template_values(&method.template, args)).unwrap_or_default();
+        let mut env = (*self.bind_template_args(&method.template, &method.params, &explicit, &args)).clone();
         env.outer = Some(of.env.clone());
         self.push_frame(method.name, of.file, Rc::new(env), Some(at));
         if let Some(frame) = self.frames.last_mut() {
@@ -171,6 +182,22 @@ impl Exec<'_> {
             frame.ret = ret;
         }
         self.finish_call(method.body.as_deref().unwrap_or(&[]))
+    }
+
+    /// What a method of the host's gives that is declared only, as a virtual one: which object is not seen, but of what class it is.
+    fn declared_object(&mut self, of: &Rc<StructTy>, name: Name, count: usize) -> Option<Val> {
+        if self.mode != Mode::Host {
+            return None;
+        }
+        let (owner, method) = declaration(of, name, count)?;
+        let env = TemplateEnv { outer: Some(owner.env.clone()), ..TemplateEnv::default() };
+        self.push_frame(method.name, owner.file, Rc::new(env), None);
+        let ret = self.ty(&method.ret);
+        if let Some(frame) = self.frames.pop() {
+            self.expanding = frame.expanding;
+        }
+        let is_object = matches!(&ret, Ty::Ptr(to) if matches!(**to, Ty::Struct(_)));
+        is_object.then(|| self.symbolic(&ret, name.as_str(), None))
     }
 
     pub fn construct_object(&mut self, of: &Rc<StructTy>, args: &[Expr], at: Span) -> Option<Val> {
@@ -259,4 +286,17 @@ impl Exec<'_> {
             _ => None,
         })
     }
+}
+
+/// A method that a class or one of its bases declares without a body, with the class that does.
+fn declaration(of: &Rc<StructTy>, name: Name, count: usize) -> Option<(Rc<StructTy>, Arc<FunctionDef>)> {
+    let def = of.def.as_ref()?;
+    let mut declared = def.methods.iter().filter(|method| method.body.is_none() && method.name == name);
+    if let Some(method) = declared.find(|method| method.params.len() == count) {
+        return Some((of.clone(), method.clone()));
+    }
+    of.fields.iter().filter(|field| field.name.as_str().is_empty()).find_map(|field| match &field.ty {
+        Ty::Struct(base) => declaration(base, name, count),
+        _ => None,
+    })
 }

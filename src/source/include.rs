@@ -38,22 +38,30 @@ impl<'a> IncludeResolver<'a> {
                 return Some(id);
             }
         }
-        let wanted: PathBuf = normalize(Path::new(include))
-            .components()
-            .filter(|part| !matches!(part, Component::ParentDir))
-            .collect();
-        let candidates = self.by_file_name.get(wanted.file_name()?)?;
-        let common =
-            |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
-        let fitting = candidates.iter().filter(|(_, path)| path.ends_with(&wanted));
-        let nearest = fitting.clone().map(|(_, path)| common(path)).max()?;
-        let mut nearest = fitting.filter(|(_, path)| common(path) == nearest);
-        // One of several that are equally near would be a guess.
-        let best = nearest.next().filter(|_| nearest.next().is_none())?;
-        // A lone file name needs a common directory: `util.h` of another program is not this program's.
-        (wanted.components().count() > 1 || common(&best.1) + 2 >= directory.components().count())
-            .then_some(best.0)
+        let candidates = self.by_file_name.get(Path::new(include).file_name()?)?;
+        nearest(directory, include, candidates.iter().map(|(id, path)| (*id, path.as_path())))
     }
+}
+
+/// Of files with their paths, the one whose path ends as an include in `directory` says and that is nearer than all others that do.
+pub fn nearest<'p, T: Copy>(
+    directory: &Path,
+    include: &str,
+    candidates: impl Iterator<Item = (T, &'p Path)> + Clone,
+) -> Option<T> {
+    let wanted: PathBuf = normalize(Path::new(include))
+        .components()
+        .filter(|part| !matches!(part, Component::ParentDir))
+        .collect();
+    let common =
+        |path: &Path| path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
+    let fitting = candidates.filter(|(_, path)| path.ends_with(&wanted));
+    let nearest = fitting.clone().map(|(_, path)| common(path)).max()?;
+    let mut nearest = fitting.filter(|(_, path)| common(path) == nearest);
+    // One of several that are equally near would be a guess.
+    let (best, path) = nearest.next().filter(|_| nearest.next().is_none())?;
+    // A lone file name needs a common directory: `util.h` of another program is not this program's.
+    (wanted.components().count() > 1 || common(path) + 2 >= directory.components().count()).then_some(best)
 }
 
 /// The path without `.` and with `..` taken back, by text alone.

@@ -64,6 +64,22 @@ fn explicit_paths_see_the_whole_project() {
 }
 
 #[test]
+fn includes_are_read_from_the_root_of_the_project() {
+    // Named from a root that no setting gives, in quotes or angle brackets, from headers of headers: all are read.
+    let world = World::new(&[
+        ("src/k.cu", &format!("#include \"lib/sizes.h\"\n{STRIDED}")),
+        ("lib/sizes.h", "#include \"lib/base.h\"\n#define N BASE\n"),
+        ("lib/base.h", "#include <lib/far/unit.h>\n#define BASE UNIT\n"),
+        ("lib/far/unit.h", "#define UNIT 4\n"),
+        ("lib/unused.h", "#define M 4\n"),
+    ]);
+    world.git(&["init", "-q"]);
+    let all = world.run(&[CONCISE]);
+    assert!(all.out.contains("STRIDED among 4 files"), "{}", all.out);
+    assert_eq!(world.run(&[CONCISE, "src"]).out, all.out);
+}
+
+#[test]
 fn standard_input_stands_for_a_file() {
     let world = World::new(&[("src/k.cu", CLEAN), ("src/other.cu", CLEAN)]);
     let ran = world.run_in("", STRIDED, &[CONCISE, "-", "--stdin-filename", "src/k.cu"]);
