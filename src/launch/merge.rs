@@ -32,7 +32,7 @@ pub fn merged(arena: &Arena, bases: &[Base], accesses: &[RawAccess]) -> Vec<RawA
                     part.merged = Some(wide);
                 }
             }
-            let before = over_iterations(arena, accesses, access, wide);
+            let before = over_loops(arena, accesses, access, wide);
             for part in before.into_iter().flat_map(|before| before.into_iter().chain([place])) {
                 if let Some(part) = out.get_mut(part) {
                     part.merged = Some(wide);
@@ -86,16 +86,49 @@ fn is_kept_apart(accesses: &[RawAccess], low: &RawAccess, one: usize, other: usi
     between.iter().any(|access| access.base == low.base && access.operation != low.operation)
 }
 
-/// Do the iterations of the innermost loop access aligned pieces part by part, with nothing in between that keeps them apart?
+/// [`over_iterations`] of the innermost loop, or of one around it where all from there on are unrolled whole: where they make no more
+/// copies of the access than [`UNROLLED`].
+fn over_loops(arena: &Arena, accesses: &[RawAccess], access: &RawAccess, wide: i64) -> Option<Vec<usize>> {
+    let (&innermost, outer) = access.loops.split_last()?;
+    if let Some(before) = over_iterations(arena, accesses, access, innermost, wide) {
+        return Some(before);
+    }
+    let mut copies = count_of(arena, innermost)?;
+    for &of in outer.iter().rev() {
+        copies *= count_of(arena, of)?;
+        if copies > UNROLLED {
+            return None;
+        }
+        if let Some(before) = over_iterations(arena, accesses, access, of, wide) {
+            return before.is_empty().then_some(before);
+        }
+    }
+    None
+}
+
+/// How often a loop runs, where it is short.
+fn count_of(arena: &Arena, of: LoopId) -> Option<i64> {
+    let vars = arena.loops.get(of.0 as usize)?.vars.len() as u32;
+    let count = (0..vars).find_map(|var| {
+        let (init, step) = counter_of(arena, of, var)?;
+        iterations_of(arena, of, var, init, step)
+    });
+    count.filter(|count| (1..=UNROLLED).contains(count))
+}
+
+/// Do the iterations of a loop access aligned pieces part by part, with nothing in between that keeps them apart?
 /// Then the accesses before the loop that begin the first piece: none where the loop itself begins it. Stores are made one
 /// where the loop is short enough to be unrolled whole (nvcc 13 for sm_90: `STS.128`).
 fn over_iterations(
     arena: &Arena,
     accesses: &[RawAccess],
     access: &RawAccess,
+    inner: LoopId,
     wide: i64,
 ) -> Option<Vec<usize>> {
-    let &inner = access.loops.last().filter(|_| !access.in_fenced_loop)?;
+    if access.in_fenced_loop {
+        return None;
+    }
     let walk = walk_in_step(arena, access, inner, wide)?;
     let is_load = access.operation == Operation::Load;
     let mut inside =

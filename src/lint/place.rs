@@ -204,10 +204,15 @@ pub fn view_note(sources: &Sources, seen: &[Seen<'_>]) -> Option<String> {
 }
 
 /// Sectors over the ideal if every access to a field moved its whole struct; `None` for accesses to no struct. Near 1, the
-/// elements lie without gaps and the layout is what spreads a field; else the index leaves gaps.
+/// elements lie without gaps and the layout is what spreads a field; else the index leaves gaps. Infinite where lanes are known to be at least
+/// two structs apart.
 pub fn whole_struct_ratio(access: &AccessFact) -> Option<f64> {
     let (field, request) = (access.field.as_ref()?, access.request.as_ref()?);
     let size = u32::try_from(field.struct_bytes.0).ok()?;
+    // Rows that end with a struct, every second struct: few lanes may hide the gaps in the sectors' rounding.
+    if access.lane_stride.is_some_and(|stride| stride.0.abs() >= 2 * field.struct_bytes.0) {
+        return Some(f64::INFINITY);
+    }
     let start = field.used.iter().map(|(start, _)| start.0).min().unwrap_or(0);
     let (mut units, mut ideal) = (0, 0);
     for lanes in &request.samples {
