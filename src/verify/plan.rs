@@ -225,6 +225,7 @@ impl<'a> Planner<'a> {
             merged_with: Vec::new(),
             is_invariant: access.operation == Operation::Load
                 && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
+            is_repeated: access.is_repeated,
             by_data: access.flow.guarded_by_data,
             calls: access.calls.iter().map(|call| self.file_and_line(*call)).collect(),
         })
@@ -236,21 +237,26 @@ impl<'a> Planner<'a> {
 
     /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
     fn twins(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
-        self.lines_of_others(kernel, access, |other| other.flow.address == access.flow.address)
+        self.lines_of_others(kernel, access, |other| {
+            other.width == access.width && other.flow.address == access.flow.address
+        })
     }
 
-    /// The other lines of the file with parts of the wide instruction that an access becomes part of.
+    /// The other lines of the file with parts of the wide instruction that an access becomes part of, or may.
     fn merged_with(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
         let is_part =
             |access: &AccessFact| access.space == MemorySpace::Shared && access.width > access.bytes;
-        if !is_part(access) {
-            return Vec::new();
-        }
         let guard = access.flow.guard;
-        self.lines_of_others(kernel, access, |other| is_part(other) && other.flow.guard == guard)
+        if is_part(access) {
+            return self.lines_of_others(kernel, access, |other| {
+                is_part(other) && other.width == access.width && other.flow.guard == guard
+            });
+        }
+        let Some(own) = piece(access) else { return Vec::new() };
+        self.lines_of_others(kernel, access, |other| piece(other) == Some(own) && other.flow.guard == guard)
     }
 
-    /// Lines with accesses to the same array, alike in direction and width, for which `fits` holds.
+    /// Lines with accesses to the same array in the same direction for which `fits` holds.
     fn lines_of_others(
         &self,
         kernel: &KernelFact,
@@ -262,7 +268,6 @@ impl<'a> Planner<'a> {
             other.span.file == access.span.file
                 && other.base == access.base
                 && other.operation == access.operation
-                && other.width == access.width
                 && line(other) != line(access)
                 && fits(other)
         });
@@ -346,6 +351,20 @@ pub(super) fn profiled(access: &AccessFact) -> Option<[f64; 2]> {
     }
     let share = |of: u32| request.units * f64::from(of) / f64::from(units.max(1));
     (fewest != units || most != units).then(|| [share(fewest), share(most)])
+}
+
+/// The widest instruction.
+const WIDEST: u64 = 16;
+
+/// The element of an array of structs in global memory and its aligned piece in which an access to a field lies: one instruction
+/// may move it.
+fn piece(access: &AccessFact) -> Option<(u32, u64)> {
+    let field = access.field.as_ref().filter(|_| access.space == MemorySpace::Global)?;
+    let wide = u64::try_from(field.struct_align.0).ok()?.min(WIDEST);
+    let (offset, _) = field.used.first()?;
+    let offset = u64::try_from(offset.0).ok()?;
+    let width = u64::try_from(access.width.0).ok()?;
+    (wide > width).then(|| (field.element, offset / wide))
 }
 
 /// Each parameter with the number that the launch passes; of a pack, `args[0]` and so on.
