@@ -285,11 +285,11 @@ fn packed(
     written: &[TemplateValue],
     args: Option<&[Val]>,
 ) -> Option<Vec<TemplateValue>> {
-    let patterns = def.params.iter().enumerate().filter_map(|(at, param)| match &param.ty {
+    let pattern = def.params.iter().enumerate().find_map(|(at, param)| match &param.ty {
         Type::Pack(of) => Some((at, of)),
         _ => None,
     });
-    let Some((first, of)) = patterns.last() else {
+    let Some((first, of)) = pattern else {
         return (!written.is_empty()).then(|| written.to_vec());
     };
     let passed = args?.get(first..).unwrap_or(&[]);
@@ -561,7 +561,7 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
 fn params(kernel: &Executed) -> Vec<ParamFact> {
     let known = kernel.buffers.iter().copied().zip(kernel.values.iter().copied());
     let known = known.chain(std::iter::repeat((None, None)));
-    let fact = |(place, (param, (buffer, value))): (usize, (&VarDecl, (Option<u32>, Option<f64>)))| {
+    let fact = |place: usize, param: &VarDecl, (buffer, value): (Option<u32>, Option<f64>)| {
         let (is_pointer, is_const, restrict) = match &param.ty {
             Type::Pointer { to, is_const, restrict } => (**to != Type::Void, *is_const, *restrict),
             _ => (false, false, false),
@@ -579,7 +579,8 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             packed: is_pack(param).then(|| kernel.values.get(place..).unwrap_or(&[]).to_vec()),
         }
     };
-    kernel.kernel.item.params.iter().zip(known).enumerate().map(fact).collect()
+    let params = kernel.kernel.item.params.iter().zip(known).enumerate();
+    params.map(|(place, (param, known))| fact(place, param, known)).collect()
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {
