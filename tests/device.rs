@@ -384,6 +384,7 @@ fn prediction(id: u64, line: u32, mark: &str) -> Prediction {
         twins: Vec::new(),
         merged_with: Vec::new(),
         is_invariant: false,
+        is_repeated: false,
         by_data: false,
         calls: Vec::new(),
     }

@@ -235,6 +235,8 @@ pub enum Type {
         extent: Option<Box<Expr>>,
     },
     Decltype(Box<Expr>),
+    /// `Args... args`: that of each, where `Args` stands for one of the pack.
+    Pack(Box<Type>),
     /// Function types, pack expansions, anything else.
     Unknown(&'static str),
 }

@@ -172,6 +172,8 @@ pub struct ParamFact {
     pub value: Option<f64>,
     /// Equal for parameters that the launch passes pointers into one buffer.
     pub buffer: Option<u32>,
+    /// Of a parameter pack the same for each argument that the launch passes for it.
+    pub packed: Option<Vec<Option<f64>>>,
 }
 
 /// What accesses go into: a parameter, an array, memory behind a loaded pointer.

@@ -13,13 +13,14 @@ use super::sizes::Sizes;
 use crate::index::eval::{Evaluator, VALUATIONS};
 use crate::index::expr::{Arena, DATA, ExprId, LoopId, Node, TID, UNKNOWN};
 use crate::index::limits;
-use crate::ir::ast::{FunctionDef, Type, VarDecl};
+use crate::ir::ast::{FunctionDef, TemplateParam, Type, VarDecl};
 use crate::ir::facts::{
     BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaunchShape, MemorySpace, Operation, ParamFact,
     ShapeSource,
 };
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::overload::is_pack;
+use crate::lower::place::UNSEEN;
 use crate::lower::project::{Entry, Project};
 use crate::lower::types::{StructTy, TemplateEnv, TemplateValue, Ty};
 use crate::lower::value::{Base, Pointer, Val};
@@ -144,7 +145,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         let args = launch.map(|launch| launch.args.clone()).unwrap_or_default();
         exec.push_frame(def.name, kernel.file, Rc::default(), None);
         let env = exec.bind_template_args(&def.template, &def.params, template, &args);
-        let name = instance_name(exec, &def, &env);
+        let name = instance_name(exec, &def, &env, template, launch.map(|_| args.as_slice()));
         if let Some(frame) = exec.frames.last_mut() {
             frame.env = env;
         }
@@ -251,30 +252,72 @@ fn axes_used(sources: &Sources, def: &FunctionDef) -> [bool; 2] {
     [mentions('y'), mentions('z')]
 }
 
-fn instance_name(exec: &mut Exec, def: &FunctionDef, env: &TemplateEnv) -> String {
+/// The kernel with its template arguments; `args` are those of its launch.
+fn instance_name(
+    exec: &mut Exec,
+    def: &FunctionDef,
+    env: &TemplateEnv,
+    explicit: &[TemplateValue],
+    args: Option<&[Val]>,
+) -> String {
     if def.template.is_empty() {
         return def.name.to_string();
     }
-    let args: Vec<String> = def
-        .template
-        .iter()
-        .map(|param| match env.get(param.name) {
-            Some(TemplateValue::Type(Ty::Unknown(_))) => param.name.to_string(),
-            Some(TemplateValue::Type(ty)) => ty.name(),
-            Some(TemplateValue::Value(Val::Function(names))) => {
-                names.first().map(|function| function.name.to_string()).unwrap_or_default()
+    let mut names = Vec::new();
+    for (place, param) in def.template.iter().enumerate() {
+        let whole = || vec![param.name.to_string()];
+        if param.is_pack {
+            let held = packed(exec, def, param, explicit.get(place..).unwrap_or(&[]), args);
+            let held = held.map(|held| held.iter().map(|one| argument_name(exec, Some(one))).collect());
+            names.extend(held.and_then(|held: Vec<_>| held.into_iter().collect()).unwrap_or_else(whole));
+        } else {
+            names.push(argument_name(exec, env.get(param.name)).unwrap_or_else(|| param.name.to_string()));
+        }
+    }
+    format!("{}<{}>", def.name, names.join(", "))
+}
+
+/// What a pack of the template stands for: what its parameters are passed, else what is written. `None` where that is not known.
+fn packed(
+    exec: &mut Exec,
+    def: &FunctionDef,
+    pack: &TemplateParam,
+    written: &[TemplateValue],
+    args: Option<&[Val]>,
+) -> Option<Vec<TemplateValue>> {
+    let pattern = def.params.iter().enumerate().find_map(|(at, param)| match &param.ty {
+        Type::Pack(of) => Some((at, of)),
+        _ => None,
+    });
+    let Some((first, of)) = pattern else {
+        return (!written.is_empty()).then(|| written.to_vec());
+    };
+    let passed = args?.get(first..).unwrap_or(&[]);
+    let deduced = passed.iter().map(|arg| {
+        let mut one = TemplateEnv::default();
+        let ty = exec.type_of(arg);
+        exec.deduce(of, &ty, arg, std::slice::from_ref(pack), &mut one);
+        one.get(pack.name).cloned()
+    });
+    deduced.collect()
+}
+
+/// `None` where a template argument is not known.
+fn argument_name(exec: &mut Exec, arg: Option<&TemplateValue>) -> Option<String> {
+    Some(match arg? {
+        TemplateValue::Type(Ty::Unknown(_)) => return None,
+        TemplateValue::Type(ty) => ty.name(),
+        TemplateValue::Value(Val::Function(names)) => {
+            names.first().map(|function| function.name.to_string()).unwrap_or_default()
+        }
+        TemplateValue::Value(value) => {
+            let atom = exec.atom(value);
+            match (exec.arena.as_const(atom), value) {
+                (Some(known), Val::Int(_, Ty::Bool)) => (known != 0).to_string(),
+                _ => exec.arena.display(atom).to_string(),
             }
-            Some(TemplateValue::Value(value)) => {
-                let atom = exec.atom(value);
-                match (exec.arena.as_const(atom), value) {
-                    (Some(known), Val::Int(_, Ty::Bool)) => (known != 0).to_string(),
-                    _ => exec.arena.display(atom).to_string(),
-                }
-            }
-            None => param.name.to_string(),
-        })
-        .collect();
-    format!("{}<{}>", def.name, args.join(", "))
+        }
+    })
 }
 
 /// A condition of the launch in terms of the kernel's parameters, where it compares what the launch passes.
@@ -302,8 +345,9 @@ fn bind_parameters(exec: &mut Exec, def: &FunctionDef, args: Vec<Val>) -> Vec<(E
     let mut args = args.into_iter();
     for (place, param) in def.params.iter().enumerate() {
         if is_pack(param) {
-            // Each keeps what the launch passes: there is no name to give it.
-            let rest: Vec<Val> = args.by_ref().collect();
+            // Each keeps what the launch passes, but that a pointer comes from somewhere.
+            let rest = args.by_ref().enumerate();
+            let rest = rest.map(|(at, value)| seen(exec, value, &format!("{}[{at}]", param.name))).collect();
             if let Some(frame) = exec.frames.last_mut() {
                 frame.packs.insert(param.name, rest);
             }
@@ -366,10 +410,25 @@ pub(super) fn is_read(arena: &Arena, id: ExprId) -> bool {
     }
 }
 
+/// An argument of a pack; a pointer from a source that is not seen is one of the kernel's own.
+fn seen(exec: &mut Exec, value: Val, name: &str) -> Val {
+    match value {
+        Val::Ptr(pointer) if exec.bases.get(pointer.base as usize).is_none_or(|base| base.name == UNSEEN) => {
+            let base = fresh_base(exec, name, &pointer.to, None);
+            Val::Ptr(Pointer { base, ..pointer })
+        }
+        Val::Opaque(Ty::Ptr(to), _) => {
+            let base = fresh_base(exec, name, &to, None);
+            Val::Ptr(Pointer { base, offset: exec.arena.constant(0), to: (*to).clone() })
+        }
+        value => value,
+    }
+}
+
 fn parameter(exec: &mut Exec, ty: &Ty, name: &str, place: usize) -> Val {
     match ty {
         Ty::Ptr(to) => {
-            let base = fresh_base(exec, name, to, place);
+            let base = fresh_base(exec, name, to, Some(place));
             let offset = exec.arena.constant(0);
             Val::Ptr(Pointer { base, offset, to: (**to).clone() })
         }
@@ -379,18 +438,18 @@ fn parameter(exec: &mut Exec, ty: &Ty, name: &str, place: usize) -> Val {
 
 /// The argument under the parameter's name, as the kernel's reader knows it.
 fn named_pointer(exec: &mut Exec, pointer: Pointer, to: &Ty, name: &str, place: usize) -> Pointer {
-    let base = fresh_base(exec, name, to, place);
+    let base = fresh_base(exec, name, to, Some(place));
     let keep = matches!(to, Ty::Void | Ty::Auto | Ty::Unknown(_));
     let to = if keep { pointer.to.clone() } else { to.clone() };
     Pointer { base, offset: pointer.offset, to }
 }
 
-fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, place: usize) -> u32 {
+fn fresh_base(exec: &mut Exec, name: &str, to: &Ty, param: Option<usize>) -> u32 {
     exec.bases.push(Base {
         name: name.to_owned(),
         space: MemorySpace::Global,
         span: None,
-        param: Some(place),
+        param,
         is_allocation: true,
         is_contiguous_tensor: false,
         extents: Vec::new(),
@@ -510,7 +569,7 @@ fn repeats(arena: &Arena, accesses: &[RawAccess]) -> Vec<usize> {
 fn params(kernel: &Executed) -> Vec<ParamFact> {
     let known = kernel.buffers.iter().copied().zip(kernel.values.iter().copied());
     let known = known.chain(std::iter::repeat((None, None)));
-    let fact = |(param, (buffer, value)): (&VarDecl, (Option<u32>, Option<f64>))| {
+    let fact = |place: usize, param: &VarDecl, (buffer, value): (Option<u32>, Option<f64>)| {
         let (is_pointer, is_const, restrict) = match &param.ty {
             Type::Pointer { to, is_const, restrict } => (**to != Type::Void, *is_const, *restrict),
             _ => (false, false, false),
@@ -525,9 +584,11 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             is_volatile: param.storage.is_volatile,
             value,
             buffer,
+            packed: is_pack(param).then(|| kernel.values.get(place..).unwrap_or(&[]).to_vec()),
         }
     };
-    kernel.kernel.item.params.iter().zip(known).map(fact).collect()
+    let params = kernel.kernel.item.params.iter().zip(known).enumerate();
+    params.map(|(place, (param, known))| fact(place, param, known)).collect()
 }
 
 fn base_fact(arena: &Arena, base: &Base) -> BaseFact {

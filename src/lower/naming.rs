@@ -37,6 +37,7 @@ impl Exec<'_> {
                 exec.type_of(&value)
             }),
             Type::Named(path) => self.named_type(path),
+            Type::Pack(_) => Ty::Unknown("parameter pack"),
             Type::Unknown(reason) => Ty::Unknown(reason),
         }
     }

@@ -93,9 +93,8 @@ impl Exec<'_> {
 
     fn rank_type(&mut self, pattern: &Type, ty: &Ty, def: &FunctionDef) -> Option<u32> {
         match (pattern, ty) {
-            (_, Ty::Unknown(_) | Ty::Auto) | (Type::Auto | Type::Decltype(_) | Type::Unknown(_), _) => {
-                Some(DEDUCED)
-            }
+            (_, Ty::Unknown(_) | Ty::Auto)
+            | (Type::Auto | Type::Decltype(_) | Type::Pack(_) | Type::Unknown(_), _) => Some(DEDUCED),
             (Type::Reference { to, .. }, _) => self.rank_type(to, ty, def),
             (_, Ty::Ref(to)) => self.rank_type(pattern, to, def),
             (Type::Named(path), _)
@@ -238,7 +237,7 @@ fn takes(def: &FunctionDef, count: usize) -> bool {
 
 /// `Args... args`
 pub fn is_pack(param: &VarDecl) -> bool {
-    matches!(param.ty, Type::Unknown("parameter pack"))
+    matches!(param.ty, Type::Pack(_))
 }
 
 /// Is a method that is defined outside its class one of this very class: of the general template, or of the specialisation

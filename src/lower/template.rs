@@ -124,7 +124,7 @@ impl Exec<'_> {
         out
     }
 
-    pub(super) fn deduce(
+    pub fn deduce(
         &mut self,
         pattern: &Type,
         ty: &Ty,

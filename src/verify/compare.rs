@@ -193,7 +193,8 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
         return Outcome::not_run("nothing was predicted for this access");
     };
     let line: Vec<&Measured> = run.measured.iter().filter(|measured| is_at(measured, prediction)).collect();
-    if !line.is_empty() && line.iter().all(|measured| measured.active == 0) {
+    let is_passed_over = !line.is_empty() && line.iter().all(|measured| measured.active == 0);
+    if is_passed_over && line.iter().any(|measured| measured.requests > 0) {
         return Outcome::not_run(
             "no lane took part: with the inputs made for it its condition is never true",
         );
@@ -212,10 +213,8 @@ fn judge_number<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome
         return with_twin(job, run, prediction);
     }
     if line.is_empty() {
-        return Outcome::not_run(format!(
-            "no {} {} was executed on this line: the compiler moved or removed it, or its condition was never true",
-            prediction.space, prediction.operation
-        ));
+        let displaced = displaced(job, run, prediction, predicted).filter(|_| !is_passed_over);
+        return displaced.unwrap_or_else(|| Outcome::not_run(unseen(job, run, prediction, is_passed_over)));
     }
     let alike = |measured: &&&Measured| {
         measured.access_bytes == 0 || measured.access_bytes == prediction.access_bytes
@@ -270,6 +269,59 @@ fn strays<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Vec<&'a Measu
     run.measured.iter().filter(is_stray).collect()
 }
 
+/// An access whose instruction carries the line of what uses its value: a copy that is stored at once, a reference that an inlined
+/// function reads. The source has no access of the kind there; every instruction there has the number of an access without one, and
+/// there are enough of them.
+fn displaced<'a>(job: &Job, run: &'a Run, prediction: &Prediction, predicted: f64) -> Option<Outcome<'a>> {
+    let is_elsewhere = |other: &Prediction| {
+        other.is_repeated
+            || !other.twins.is_empty()
+            || !other.merged_with.is_empty()
+            || run.measured.iter().any(|measured| is_at(measured, other))
+    };
+    let is_like = |other: &&Prediction| {
+        (other.space, other.operation, other.access_bytes)
+            == (prediction.space, prediction.operation, prediction.access_bytes)
+            && !is_elsewhere(other)
+    };
+    let like: Vec<&Prediction> = job.predictions.iter().chain(&job.others).filter(is_like).collect();
+    like.iter().find(|other| other.id == prediction.id)?;
+    let strays = strays(job, run, prediction);
+    let fits = |other: &Prediction, stray: &Measured| {
+        other.value().is_some_and(|value| agrees(other, value, stray).is_some())
+    };
+    let own: Vec<&Measured> = strays.iter().copied().filter(|stray| fits(prediction, stray)).collect();
+    let as_many = like.iter().filter(|other| other.value().is_some_and(|value| close(value, predicted)));
+    let is_known = strays.iter().all(|stray| like.iter().any(|other| fits(other, stray)));
+    let first = *own.first().filter(|_| is_known && own.len() >= as_many.count())?;
+    let reason =
+        format!("its instruction carries line {}, where the source has no access of the kind", first.line);
+    Some(Outcome::of(Status::Confirmed, first, Some(reason)))
+}
+
+/// Why no instruction on the line of an access was executed.
+fn unseen(job: &Job, run: &Run, prediction: &Prediction, is_passed_over: bool) -> String {
+    let what = format!("{} {}", prediction.space, prediction.operation);
+    if is_passed_over {
+        format!(
+            "the {what} on this line was not executed: with the inputs made for it its condition is never true"
+        )
+    } else if prediction.is_repeated {
+        format!("no {what} has this line: the compiler keeps what an earlier load got")
+    } else if run.method != Some(Method::SassMetrics) {
+        format!(
+            "no {what} was executed on this line: the compiler moved or removed it, or its condition was never true"
+        )
+    } else if let Some(stray) = strays(job, run, prediction).first() {
+        let (line, value) = (stray.line, stray.value());
+        format!(
+            "no {what} has this line: the compiler removed it or moved it to line {line}, where one has {value:.2}"
+        )
+    } else {
+        format!("no {what} has this line: the compiler moved or removed it")
+    }
+}
+
 /// The line of an access that the compiler made one with another to the same address.
 fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a> {
     let at = |line: u32| Prediction { line, end_line: line, twins: Vec::new(), ..prediction.clone() };
@@ -294,6 +346,9 @@ fn with_twin<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Outcome<'a
 
 /// A part of a wide instruction that carries the line of another part.
 fn part_of_another<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Option<Outcome<'a>> {
+    if prediction.space == Space::Global {
+        return part_of_a_struct(run, prediction);
+    }
     prediction.merged_with.iter().find_map(|&line| {
         let at = Prediction {
             line,
@@ -309,6 +364,27 @@ fn part_of_another<'a>(job: &Job, run: &'a Run, prediction: &Prediction) -> Opti
         );
         let reason = outcome.reason.as_ref().map_or(said.clone(), |reason| format!("{said}; {reason}"));
         (outcome.status == Status::Confirmed).then_some(Outcome { reason: Some(reason), ..outcome })
+    })
+}
+
+/// A field that one instruction moves with its neighbours in the same aligned 16 bytes, on the line of one of these: in the same sector,
+/// so that the whole costs what the part does.
+fn part_of_a_struct<'a>(run: &'a Run, prediction: &Prediction) -> Option<Outcome<'a>> {
+    let predicted = prediction.value()?;
+    prediction.merged_with.iter().find_map(|&line| {
+        let at = Prediction { line, end_line: line, ..prediction.clone() };
+        let is_whole = |measured: &&Measured| {
+            measured.active > 0
+                && measured.access_bytes > prediction.access_bytes
+                && is_at(measured, &at)
+                && agrees(prediction, predicted, measured).is_some()
+        };
+        let whole = run.measured.iter().find(is_whole)?;
+        let reason = format!(
+            "the compiler made one instruction of {} B of it and of the access on line {line}",
+            whole.access_bytes
+        );
+        Some(Outcome::of(Status::Confirmed, whole, Some(reason)))
     })
 }
 
@@ -596,6 +672,7 @@ mod tests {
             twins: Vec::new(),
             merged_with: Vec::new(),
             is_invariant: false,
+            is_repeated: false,
             by_data: false,
             calls: Vec::new(),
         }
@@ -697,16 +774,84 @@ mod tests {
     #[test]
     fn parts_of_a_wide_instruction_have_the_line_of_one_of_them() {
         // `s[2 * t]` on line 3 and `s[2 * t + 1]` on line 4: one load of 8 bytes, on line 4.
-        let at =
-            |merged_with: &[u32]| Prediction { merged_with: merged_with.to_vec(), ..prediction(8, 8.0, 8.0) };
-        let run = || vec![Measured { line: 4, ..measured(8, 10, 320, 80, 80) }];
+        let at = |merged_with: &[u32]| Prediction {
+            merged_with: merged_with.to_vec(),
+            space: Space::Shared,
+            wavefronts: Some(8.0),
+            ideal_wavefronts: Some(8.0),
+            ..prediction(8, 0.0, 0.0)
+        };
+        let load = |wavefronts| Measured {
+            line: 4,
+            space: Some(Space::Shared),
+            wavefronts,
+            ideal_wavefronts: 80,
+            ..measured(8, 10, 320, 0, 0)
+        };
+        let run = || vec![load(80)];
         let answer = one(vec![at(&[4])], run());
         assert_eq!(answer.status, Status::Confirmed);
         assert!(answer.reason.is_some_and(|reason| reason.contains("8 B of it and of the access on line 4")));
         // Not where the other line has another number, or another width.
-        let other = vec![Measured { line: 4, ..measured(8, 10, 320, 160, 80) }];
-        assert_eq!(one(vec![at(&[4])], other).status, Status::NotRun);
+        assert_eq!(one(vec![at(&[4])], vec![load(160)]).status, Status::NotRun);
         assert_eq!(one(vec![at(&[5])], run()).status, Status::NotRun);
+    }
+
+    #[test]
+    fn fields_of_a_struct_in_one_instruction() {
+        // Three floats of aligned structs of 16 B: 32 * 16 / 32 = 16 sectors, in one load of 16 B on the line of the last.
+        let field = |id, line| Prediction {
+            id,
+            line,
+            end_line: line,
+            merged_with: [3, 4, 5].into_iter().filter(|&other| other != line).collect(),
+            ..prediction(4, 16.0, 4.0)
+        };
+        let fields = || vec![field(0, 3), field(1, 4), field(2, 5)];
+        let judged = |measured: Measured| {
+            let job = Job { predictions: fields(), ..Job::default() };
+            compare(&job, &Run { measured: vec![measured], ..Run::default() })
+        };
+        let answers = judged(Measured { line: 5, ..measured(16, 10, 320, 160, 160) });
+        assert!(answers.iter().all(|answer| answer.status == Status::Confirmed), "{answers:?}");
+        assert!(answers[0].to_string().contains("one instruction of 16 B of it and of the access on line 5"));
+        // One of its own width is another's; one with other numbers is no such instruction.
+        let alone = judged(Measured { line: 5, ..measured(4, 10, 320, 160, 40) });
+        assert_eq!(alone[0].status, Status::NotRun);
+        let other = judged(Measured { line: 5, ..measured(16, 10, 320, 320, 160) });
+        assert_eq!(other[0].status, Status::NotRun);
+    }
+
+    #[test]
+    fn an_instruction_may_have_the_line_of_what_uses_its_value() {
+        // A load of line 3, 10 requests of 32 sectors on line 9.
+        let stray = |sectors| Measured { line: 9, ..measured(4, 10, 320, sectors, 40) };
+        let answer = one(vec![prediction(4, 32.0, 4.0)], vec![stray(320)]);
+        assert_eq!(answer.status, Status::Confirmed);
+        assert!(answer.to_string().contains("carries line 9"), "{answer}");
+        // Two accesses and two instructions, which differ.
+        let other = Prediction { id: 8, line: 5, end_line: 5, ..prediction(4, 16.0, 4.0) };
+        let both = one(vec![prediction(4, 32.0, 4.0), other], vec![stray(160), stray(320)]);
+        assert_eq!((both.status, both.measured_sectors), (Status::Confirmed, Some(32.0)));
+        // 33 sectors; two accesses and one instruction; an access on that line.
+        assert_eq!(one(vec![prediction(4, 32.0, 4.0)], vec![stray(330)]).status, Status::NotRun);
+        let on = |line| Prediction { id: 8, line, end_line: line, ..prediction(4, 32.0, 4.0) };
+        assert_eq!(one(vec![prediction(4, 32.0, 4.0), on(5)], vec![stray(320)]).status, Status::NotRun);
+        assert_eq!(one(vec![prediction(4, 32.0, 4.0), on(9)], vec![stray(320)]).status, Status::NotRun);
+    }
+
+    #[test]
+    fn why_a_line_has_no_instruction() {
+        let reason = |prediction: Prediction, measured: Vec<Measured>| {
+            let job = Job { predictions: vec![prediction], ..Job::default() };
+            let run = Run { measured, method: Some(Method::SassMetrics), ..Run::default() };
+            compare(&job, &run).remove(0).reason.unwrap_or_default()
+        };
+        let plain = || prediction(4, 32.0, 4.0);
+        assert!(reason(plain(), vec![measured(4, 0, 0, 0, 0)]).contains("its condition is never true"));
+        assert!(reason(plain(), Vec::new()).ends_with("the compiler moved or removed it"));
+        let repeated = Prediction { is_repeated: true, ..plain() };
+        assert!(reason(repeated, Vec::new()).ends_with("what an earlier load got"));
     }
 
     #[test]
@@ -885,7 +1030,7 @@ mod tests {
 
     #[test]
     fn a_line_without_instructions_is_not_run() {
-        let other = Measured { line: 9, ..measured(4, 1, 32, 4, 4) };
+        let other = Measured { line: 9, ..measured(8, 1, 32, 8, 8) };
         assert_eq!(one(vec![prediction(4, 4.0, 4.0)], vec![other]).status, Status::NotRun);
     }
 

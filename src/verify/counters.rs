@@ -28,7 +28,7 @@ const METRICS: [&str; 8] = [
 /// Values in the order of [`METRICS`].
 type Values = [u64; METRICS.len()];
 
-/// Runs `launch` under the counters and gives one [`Measured`] per executed memory instruction.
+/// Runs `launch` under the counters and gives one [`Measured`] per memory instruction, also of those that no warp came to.
 pub fn measure(
     gpu: &Gpu,
     cubin: &Cubin,
@@ -36,27 +36,24 @@ pub fn measure(
 ) -> Result<Vec<Measured>, String> {
     library::cupti()?;
     // SAFETY: CUPTI is present and the context current; every structure below says its own size.
-    let records = unsafe { collect(gpu, launch)? };
+    let mut records = unsafe { collect(gpu, launch)? };
+    for (offset, _) in sass::instructions(&cubin.bytes, &cubin.name) {
+        if let Ok(offset) = u32::try_from(offset) {
+            records.entry((cubin.name.clone(), offset)).or_default();
+        }
+    }
     let measured = records.into_iter().filter_map(|((function, offset), values)| {
         let instruction = sass::instruction(&cubin.bytes, &function, u64::from(offset))?;
         // SAFETY: as above.
         let (file, line) = unsafe { source_line(&cubin.bytes, &function, u64::from(offset)) }?;
-        summarise(instruction, values, file, line)
+        Some(summarise(instruction, values, file, line))
     });
     Ok(measured.flatten().collect())
 }
 
 /// An instruction's counters; an async copy gives two, one per space it touches.
-fn summarise(
-    instruction: sass::Instruction,
-    values: Values,
-    file: String,
-    line: u32,
-) -> Option<Vec<Measured>> {
+fn summarise(instruction: sass::Instruction, values: Values, file: String, line: u32) -> Vec<Measured> {
     let [requests, active, sectors, ideal_sectors, wavefronts, ideal_wavefronts, local, ideal_local] = values;
-    if requests == 0 {
-        return None;
-    }
     let base = Measured {
         file,
         line,
@@ -70,7 +67,7 @@ fn summarise(
     let global = Measured { space: Some(Space::Global), sectors, ideal_sectors, ..base.clone() };
     let shared = Measured { space: Some(Space::Shared), wavefronts, ideal_wavefronts, ..base.clone() };
     let local = Measured { space: Some(Space::Local), sectors: local, ideal_sectors: ideal_local, ..base };
-    Some(match instruction.space {
+    match instruction.space {
         Some(Space::Global) => vec![global],
         Some(Space::Shared) => vec![shared],
         Some(Space::Local) => vec![local],
@@ -78,8 +75,11 @@ fn summarise(
         None if global.opcode.starts_with("LDGSTS") => {
             vec![global, Measured { operation: Some(Direction::Store), ..shared }]
         }
-        None => [global, shared].into_iter().filter(|measured| measured.total() > 0).collect(),
-    })
+        None if requests > 0 => {
+            [global, shared].into_iter().filter(|measured| measured.total() > 0).collect()
+        }
+        None => vec![global, shared],
+    }
 }
 
 fn check(what: &'static str) -> impl Fn(CuptiError) -> String {

@@ -216,4 +216,49 @@ mod tests {
         let here = job.predictions.first().and_then(|prediction| prediction.here.clone());
         assert!(matches!(here, Some(Here { units: 8.0, assumed: None, .. })), "{here:?}");
     }
+
+    #[test]
+    fn a_pack_holds_what_the_launch_passes() {
+        use super::super::host::HostCode;
+        use super::super::inputs::Types;
+        use super::super::plan::{Given, Planner};
+        use crate::lint::check::{Input, analyze};
+        let text = "struct S { __device__ void operator()(float* p, const double* in, int step, float by) const {\n\
+                    p[threadIdx.x * step] = by * in[threadIdx.x]; } };\n\
+                    template <class F, class... A> __global__ void k(F f, float* p, A... a) { f(p, a...); }\n\
+                    template <class... A> __global__ void unseen(float* p, A... a) { S()(p, a...); }\n\
+                    template <class... A> void start(A&&... a) { k<<<1, 32>>>(S(), std::forward<A>(a)...); }\n\
+                    void run(float* p, const double* in) { start(p, in, 8, 2.5f); }\n";
+        let mut input = Input::default();
+        input.checked.push(input.sources.add(SourceFile::new("a.cu", text.to_owned())));
+        let known = analyze(&input);
+        let units = || known.project.files.iter().map(|file| &file.unit);
+        let planner = Planner::new(&input.sources, units(), []);
+        let types = Types::of(units());
+        let host = HostCode::new(&input.sources, units(), &types, None);
+        let planned = |name: &str| {
+            let kernel = known.kernels.iter().find(|kernel| kernel.name.starts_with(name)).expect("a kernel");
+            (kernel, planner.job(kernel, &[0, 1], &Given::default(), &[], &host))
+        };
+        let (kernel, job) = planned("k<");
+        let mut job = job.expect("a job");
+        assert_eq!(job.kernel, "k<S, double*, int, float>");
+        assert_eq!(job.params, ["f", "p", "a[0]", "a[1]", "a[2]"]);
+        let [_, Arg::Buffer(_), Arg::Buffer(_), Arg::Scalar { bytes: step }, Arg::Scalar { bytes: by }] =
+            job.args.as_slice()
+        else {
+            panic!("{:?}", job.args)
+        };
+        assert_eq!((step, by), (&8i32.to_le_bytes().to_vec(), &2.5f32.to_le_bytes().to_vec()));
+        let mut exact = Exact::default();
+        let number = planner.ask(&mut exact, kernel, &job, &job.args).expect("a launch");
+        let (sources, places) = exact.copy(&input.sources, units());
+        let again = analyze(&Input { sources, ..Input::default() });
+        places.tell(number, &again.kernels, kernel, job.launch.block, &mut job.predictions);
+        let here = job.predictions.iter().map(|prediction| prediction.here.as_ref().map(|here| here.units));
+        // 32 doubles in 8 sectors; eight floats apart, each lane has a sector of its own.
+        assert_eq!(here.collect::<Vec<_>>(), [Some(8.0), Some(32.0)]);
+        let (_, job) = planned("unseen<");
+        assert_eq!(job, Err("parameter `a`: no launch says what the pack holds".to_owned()));
+    }
 }

@@ -5,11 +5,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::exact::literal;
 use super::job::{Arg, Buffer, Fill};
 use super::tensor;
 use crate::ir::ast::{
     Alias, Expr, ExprKind, FunctionDef, Init, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type,
-    Unit, VarDecl,
+    Unit,
 };
 use crate::lower::vendor;
 use crate::source::{FileId, Span};
@@ -87,7 +88,7 @@ pub struct Types<'a> {
 
 /// What one set of arguments is made by.
 struct Making<'m> {
-    env: Env,
+    env: &'m Env,
     /// For the parameter that is made.
     size: u32,
     limit: u32,
@@ -281,31 +282,40 @@ impl<'a> Types<'a> {
         sizes: Sizes,
         known: &dyn Fn(&str) -> Known,
     ) -> Result<Vec<Arg>, String> {
-        let env = environment(kernel, instance);
-        let is_open = |param: &&VarDecl| {
-            matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Int(4..)))
-                && known(param.name.as_str()).value.is_none()
+        let params = parameters(kernel, instance)?;
+        let is_open = |param: &&Parameter| {
+            matches!(self.shape(param.ty, &param.env, 0), Ok(Shape::Int(4..)))
+                && known(&param.name).value.is_none()
         };
-        let open: Vec<Name> = kernel.params.iter().filter(is_open).map(|param| param.name).collect();
-        let mut making = Making { env: env.clone(), size: sizes.limit(), limit: sizes.limit(), known };
-        let params = kernel.params.iter().enumerate().map(|(index, param)| {
+        let open: Vec<&str> = params.iter().filter(is_open).map(|param| param.name.as_str()).collect();
+        let params = params.iter().enumerate().map(|(index, param)| {
             let name = param.name.as_str();
-            let place = open.iter().position(|open| *open == param.name);
-            making.size = place.map_or(sizes.limit(), |place| sizes.at(place, open.len()));
+            let place = open.iter().position(|open| *open == name);
+            let size = place.map_or(sizes.limit(), |place| sizes.at(place, open.len()));
+            let making = Making { env: &param.env, size, limit: sizes.limit(), known };
             let what =
                 if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
             let made =
-                self.shape(&param.ty, &making.env, 0).and_then(|shape| self.argument(&shape, name, &making));
+                self.shape(param.ty, making.env, 0).and_then(|shape| self.argument(&shape, name, &making));
             made.map_err(|why| format!("{what}: {why}"))
         });
         params.collect()
     }
 
-    /// Whether each parameter is a lone floating-point number.
-    pub fn floats(&self, kernel: &FunctionDef, instance: &str) -> Vec<bool> {
-        let env = environment(kernel, instance);
-        let params = kernel.params.iter();
-        params.map(|param| matches!(self.shape(&param.ty, &env, 0), Ok(Shape::Float(_)))).collect()
+    /// What stands for each argument in the source of a launch.
+    pub fn literals(&self, kernel: &FunctionDef, instance: &str, args: &[Arg]) -> Vec<String> {
+        let params = parameters(kernel, instance).unwrap_or_default();
+        let literals = params.iter().zip(args).map(|(param, arg)| {
+            let is_float = matches!(self.shape(param.ty, &param.env, 0), Ok(Shape::Float(_)));
+            match (&param.packed, arg) {
+                (None, _) => literal(arg, is_float),
+                // Nothing but its type says what a pack holds, and a null pointer loses it.
+                (Some(ty), Arg::Buffer(_)) => format!("({ty})cudalint_made_up"),
+                (Some(ty), Arg::Scalar { .. }) => format!("({ty}){}", literal(arg, is_float)),
+                (Some(_), Arg::Struct { .. }) => literal(arg, is_float),
+            }
+        });
+        literals.collect()
     }
 
     fn argument(&self, shape: &Shape, name: &str, making: &Making) -> Result<Arg, String> {
@@ -353,7 +363,7 @@ impl<'a> Types<'a> {
             }
             Shape::Tensor(of, dimensions, index) => {
                 let buffer = self.buffer(of, name, &Known::default(), making, 1)?;
-                let element = self.shape(of, &making.env, 0)?.bytes();
+                let element = self.shape(of, making.env, 0)?.bytes();
                 let side = tensor::side(u64::from(making.size), *dimensions, element, buffer.bytes);
                 // Contiguous: the last dimension in steps of one.
                 let strides = (0..*dimensions)
@@ -393,7 +403,7 @@ impl<'a> Types<'a> {
         if matches!(to, Type::Void) {
             return Ok(Buffer { bytes, fill: Fill::Zero, pointers: Vec::new() });
         }
-        let fill = match self.shape(to, &making.env, 0)? {
+        let fill = match self.shape(to, making.env, 0)? {
             Shape::Int(width) => {
                 integers(width, name, known.index_limit.unwrap_or(u64::from(making.limit)), bytes)
             }
@@ -436,6 +446,7 @@ impl<'a> Types<'a> {
             Type::Void => Err("void".to_owned()),
             Type::Auto | Type::Decltype(_) => Err("its type is deduced".to_owned()),
             Type::Reference { .. } => Err("a reference to host memory".to_owned()),
+            Type::Pack(_) => Err("a pack inside another type".to_owned()),
             Type::Unknown(what) => Err((*what).to_owned()),
         }
     }
@@ -580,13 +591,51 @@ fn resolved(arg: &TemplateArg, env: &Env) -> TemplateArg {
     }
 }
 
+/// A parameter of an instance: of a pack, one for each argument that it holds.
+struct Parameter<'k> {
+    /// `args[1]` in a pack.
+    name: String,
+    ty: &'k Type,
+    env: Env,
+    /// What the pack's template parameter stands for here.
+    packed: Option<String>,
+}
+
+/// The parameters of `instance`; the error names a pack of which no launch says what it holds.
+fn parameters<'k>(kernel: &'k FunctionDef, instance: &str) -> Result<Vec<Parameter<'k>>, String> {
+    let (env, written) = (environment(kernel, instance), written(instance));
+    let mut params = Vec::new();
+    for param in &kernel.params {
+        let Type::Pack(of) = &param.ty else {
+            let (name, env) = (param.name.to_string(), env.clone());
+            params.push(Parameter { name, ty: &param.ty, env, packed: None });
+            continue;
+        };
+        let place = kernel.template.iter().position(|param| param.is_pack).unwrap_or(kernel.template.len());
+        let pack = kernel.template.get(place).map_or(param.name, |pack| pack.name);
+        for (at, held) in written.iter().skip(place).enumerate() {
+            let arg = parsed(held).filter(|_| held != pack.as_str());
+            let arg =
+                arg.ok_or_else(|| format!("parameter `{}`: no launch says what the pack holds", param.name))?;
+            let (name, mut env) = (format!("{}[{at}]", param.name), env.clone());
+            env.insert(pack, arg);
+            params.push(Parameter { name, ty: of, env, packed: Some(held.clone()) });
+        }
+    }
+    Ok(params)
+}
+
+/// The template arguments of an instance: `float` and `16` of `k<float, 16>`.
+fn written(instance: &str) -> Vec<String> {
+    let inside = instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>'));
+    split(inside.map_or("", |(inside, _)| inside))
+}
+
 /// The template arguments that `k<float, 16>` gives, and the defaults of the rest.
 fn environment(kernel: &FunctionDef, instance: &str) -> Env {
     let mut env = Env::default();
-    let inside =
-        instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inside, _)| inside);
-    let written = split(inside);
-    for (index, param) in kernel.template.iter().enumerate() {
+    let written = written(instance);
+    for (index, param) in kernel.template.iter().enumerate().filter(|(_, param)| !param.is_pack) {
         let given = written.get(index).and_then(|text| parsed(text));
         let default = match &param.kind {
             TemplateParamKind::Type { default } => default.clone().map(TemplateArg::Type),

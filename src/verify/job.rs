@@ -344,12 +344,15 @@ pub struct Prediction {
     /// Lines of accesses to the same address in the same direction, of which the compiler may make one with this.
     #[serde(default)]
     pub twins: Vec<u32>,
-    /// Lines of the other parts of a wide instruction that the compiler makes of this access and its neighbours.
+    /// Lines of the other parts of a wide instruction that the compiler makes, or may make, of this access and its neighbours.
     #[serde(default)]
     pub merged_with: Vec<u32>,
     /// A load of the same address in every iteration of its innermost loop, which may be done before it.
     #[serde(default)]
     pub is_invariant: bool,
+    /// An earlier load got the same.
+    #[serde(default)]
+    pub is_repeated: bool,
     /// Data decide whether it is executed.
     #[serde(default)]
     pub by_data: bool,

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
-use super::exact::{Exact, literal};
+use super::exact::Exact;
 use super::host::{HostCode, Passed};
 use super::inputs::{Known, Sizes, Types};
 use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
 use super::slice::{Slicer, has_dynamic_shared};
 use crate::ir::ast::{ExprKind, FunctionDef, Name, Type, Unit, VarDecl};
-use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation};
+use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation, ParamFact};
 use crate::ir::walk;
 use crate::lint::fix;
 use crate::memory::shared;
@@ -117,21 +117,22 @@ impl<'a> Planner<'a> {
         let source = self.slicer.slice(file, kernel.seen_from, &name)?;
         let mut passed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut several: Vec<&str> = Vec::new();
-        for (place, param) in kernel.params.iter().enumerate() {
-            let is_told = param.value.is_some() || given.values.contains_key(&param.name);
-            let Some(launch) = kernel.shape.span.filter(|_| !is_told && !param.is_pointer) else { continue };
+        let params = parameters(kernel);
+        for (place, (name, value)) in params.iter().enumerate() {
+            let is_told = value.is_some() || given.values.contains_key(name);
+            let is_pointer = kernel.params.get(place).is_some_and(|param| param.is_pointer);
+            let Some(launch) = kernel.shape.span.filter(|_| !is_told && !is_pointer) else { continue };
             match host.passed(launch, place) {
                 Passed::Fields(fields) => {
-                    passed.insert(&param.name, fields);
+                    passed.insert(name, fields);
                 }
-                Passed::Several => several.push(&param.name),
+                Passed::Several => several.push(name),
                 Passed::Unknown => {}
             }
         }
         let known = |name: &str| Known {
             value: given.values.get(name).copied().or_else(|| {
-                let param = kernel.params.iter().find(|param| param.name == name);
-                let value = param.and_then(|param| param.value);
+                let value = params.iter().find(|(param, _)| param == name).and_then(|(_, value)| *value);
                 value.map(|value| given.most.map_or(value, |most| value.min(most)))
             }),
             fields: passed.get(name).cloned().unwrap_or_default(),
@@ -173,7 +174,7 @@ impl<'a> Planner<'a> {
             launch: launch(kernel, given, &source),
             predictions,
             others,
-            params: kernel.params.iter().map(|param| param.name.clone()).collect(),
+            params: params.iter().map(|(name, _)| name.clone()).collect(),
             made_up: made,
             whole_file: Some(self.sources.get(kernel.seen_from.unwrap_or(file)).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
@@ -224,6 +225,7 @@ impl<'a> Planner<'a> {
             merged_with: Vec::new(),
             is_invariant: access.operation == Operation::Load
                 && access.flow.loops.last().is_some_and(|inner| access.flow.invariant_in.contains(inner)),
+            is_repeated: access.is_repeated,
             by_data: access.flow.guarded_by_data,
             calls: access.calls.iter().map(|call| self.file_and_line(*call)).collect(),
         })
@@ -235,21 +237,26 @@ impl<'a> Planner<'a> {
 
     /// The other lines of the file where the kernel accesses the same address in the same direction: the two sides of a branch.
     fn twins(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
-        self.lines_of_others(kernel, access, |other| other.flow.address == access.flow.address)
+        self.lines_of_others(kernel, access, |other| {
+            other.width == access.width && other.flow.address == access.flow.address
+        })
     }
 
-    /// The other lines of the file with parts of the wide instruction that an access becomes part of.
+    /// The other lines of the file with parts of the wide instruction that an access becomes part of, or may.
     fn merged_with(&self, kernel: &KernelFact, access: &AccessFact) -> Vec<u32> {
         let is_part =
             |access: &AccessFact| access.space == MemorySpace::Shared && access.width > access.bytes;
-        if !is_part(access) {
-            return Vec::new();
-        }
         let guard = access.flow.guard;
-        self.lines_of_others(kernel, access, |other| is_part(other) && other.flow.guard == guard)
+        if is_part(access) {
+            return self.lines_of_others(kernel, access, |other| {
+                is_part(other) && other.width == access.width && other.flow.guard == guard
+            });
+        }
+        let Some(own) = piece(access) else { return Vec::new() };
+        self.lines_of_others(kernel, access, |other| piece(other) == Some(own) && other.flow.guard == guard)
     }
 
-    /// Lines with accesses to the same array, alike in direction and width, for which `fits` holds.
+    /// Lines with accesses to the same array in the same direction for which `fits` holds.
     fn lines_of_others(
         &self,
         kernel: &KernelFact,
@@ -261,7 +268,6 @@ impl<'a> Planner<'a> {
             other.span.file == access.span.file
                 && other.base == access.base
                 && other.operation == access.operation
-                && other.width == access.width
                 && line(other) != line(access)
                 && fits(other)
         });
@@ -275,9 +281,7 @@ impl<'a> Planner<'a> {
     /// be written down.
     pub fn ask(&self, exact: &mut Exact, kernel: &KernelFact, job: &Job, args: &[Arg]) -> Option<usize> {
         let definition = self.kernels.get(&kernel.name_span)?;
-        let floats = self.types.floats(definition, &job.kernel);
-        let literals: Vec<String> =
-            args.iter().zip(floats).map(|(arg, is_float)| literal(arg, is_float)).collect();
+        let literals = self.types.literals(definition, &job.kernel, args);
         Some(exact.add(kernel, &job.kernel, job.launch, &literals))
     }
 
@@ -347,6 +351,32 @@ pub(super) fn profiled(access: &AccessFact) -> Option<[f64; 2]> {
     }
     let share = |of: u32| request.units * f64::from(of) / f64::from(units.max(1));
     (fewest != units || most != units).then(|| [share(fewest), share(most)])
+}
+
+/// The widest instruction.
+const WIDEST: u64 = 16;
+
+/// The element of an array of structs in global memory and its aligned piece in which an access to a field lies: one instruction
+/// may move it.
+fn piece(access: &AccessFact) -> Option<(u32, u64)> {
+    let field = access.field.as_ref().filter(|_| access.space == MemorySpace::Global)?;
+    let wide = u64::try_from(field.struct_align.0).ok()?.min(WIDEST);
+    let (offset, _) = field.used.first()?;
+    let offset = u64::try_from(offset.0).ok()?;
+    let width = u64::try_from(access.width.0).ok()?;
+    (wide > width).then(|| (field.element, offset / wide))
+}
+
+/// Each parameter with the number that the launch passes; of a pack, `args[0]` and so on.
+fn parameters(kernel: &KernelFact) -> Vec<(String, Option<f64>)> {
+    let of = |param: &ParamFact| match &param.packed {
+        None => vec![(param.name.clone(), param.value)],
+        Some(values) => {
+            let named = |(at, value): (usize, &Option<f64>)| (format!("{}[{at}]", param.name), *value);
+            values.iter().enumerate().map(named).collect()
+        }
+    };
+    kernel.params.iter().flat_map(of).collect()
 }
 
 /// A template parameter that was made up and whose values the kernel calls: no number stands in for those.

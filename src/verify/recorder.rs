@@ -349,6 +349,7 @@ mod tests {
             twins: Vec::new(),
             merged_with: Vec::new(),
             is_invariant: false,
+            is_repeated: false,
             by_data: false,
             calls: Vec::new(),
         };

@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
             .map_or(Init::None, |value| Init::Assign(Box::new(self.expr(value))));
         let mut variable = self.variable(node, &specs, declared, init);
         if is_pack {
-            variable.ty = Type::Unknown("parameter pack");
+            variable.ty = Type::Pack(Box::new(variable.ty));
         } else if is_function {
             variable.ty = Type::Unknown("function type");
         }

@@ -570,7 +570,9 @@ impl<'a> Reader<'_, 'a> {
             let Some(word) = self.word(at).filter(|_| at < end) else { continue };
             let pointer = at > head && self.is(at - 1, "*") && self.is(at + 1, ")");
             let tag = at > head && self.word(at - 1).is_some_and(|before| TYPES.contains(&before));
-            if [";", ",", "["].iter().any(|mark| self.is(at + 1, mark)) || pointer || tag {
+            let ends = [";", ",", "["].iter().any(|mark| self.is(at + 1, mark))
+                || !TYPES.contains(&word) && self.word(at + 1).is_some_and(|after| self.is_attribute(after));
+            if ends || pointer || tag && !self.is_attribute(word) {
                 item.names.push(word);
             }
         }
@@ -652,6 +654,8 @@ mod tests {
         let one = |text| summary(text).remove(0);
         assert_eq!(one("struct alignas(16) A { int x; };"), (Role::Type, vec!["A"]));
         assert_eq!(one("typedef struct { int x; } B;"), (Role::Alias, vec!["B"]));
+        assert_eq!(one("typedef struct { int x; } C __attribute__((aligned));"), (Role::Alias, vec!["C"]));
+        assert_eq!(one("typedef struct alignas(16) { int x; } D;"), (Role::Alias, vec!["D"]));
         assert_eq!(one("enum { ONE, TWO = 2 };"), (Role::Type, vec!["ONE", "TWO"]));
         assert_eq!(one("using T = float;"), (Role::Alias, vec!["T"]));
         assert_eq!(one("__constant__ float c[4] = {1, 2};"), (Role::Variable, vec!["c"]));

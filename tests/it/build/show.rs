@@ -40,6 +40,7 @@ pub fn ty(this: &Type) -> String {
             format!("[{}]{}", extent.as_deref().map_or(String::new(), expr), ty(of))
         }
         Type::Decltype(value) => format!("decltype({})", expr(value)),
+        Type::Pack(of) => format!("{}...", ty(of)),
         Type::Unknown(reason) => format!("?{reason}"),
     }
 }
