@@ -131,7 +131,7 @@ impl Cause {
                 format!("{} of 32 lanes take part, with holes between", mean(*active))
             }
             Cause::Scattered { runs, bytes: Some(bytes) } if *bytes <= width => {
-                format!("{runs} lanes are apart from each other")
+                format!("each of {runs} lanes is in a place of its own")
             }
             Cause::Scattered { runs, bytes: Some(bytes) } => {
                 format!("a warp touches {runs} runs of {bytes} bytes")
@@ -351,7 +351,8 @@ pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
     };
     let nearest = times.iter().min_by_key(|(count, of, _)| ((count - parts).abs(), (of - width).abs()));
     let measured = nearest.map_or_else(String::new, |(count, of, time)| {
-        format!("; {count} parts of {of} bytes took {time:.1} times as long as those of interleaved threads, on an H200")
+        let unit = if *of == 1 { "byte" } else { "bytes" };
+        format!("; {count} parts of {of} {unit} took {time:.1} times as long as those of interleaved threads, on an H200")
     });
     format!("the rest of each sector is {fate}{measured}")
 }
