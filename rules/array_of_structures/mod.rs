@@ -15,7 +15,7 @@ static INFO: RuleInfo = RuleInfo {
     default_level: Level::Warning,
     since: "0.1.0",
     // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
-    measured: Some(Measured { right: 98, found: 99 }),
+    measured: Some(Measured { right: 88, found: 89 }),
     doc: include_str!("README.md"),
 };
 

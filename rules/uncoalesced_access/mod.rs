@@ -18,7 +18,7 @@ static INFO: RuleInfo = RuleInfo {
     default_level: Level::Warning,
     since: "0.1.0",
     // By lines of 466 public programs measured on an H200 (2026-11-30), 211 of them not looked at before.
-    measured: Some(Measured { right: 357, found: 386 }),
+    measured: Some(Measured { right: 365, found: 394 }),
     doc: include_str!("README.md"),
 };
 
