@@ -17,7 +17,7 @@ const UNROLLED: i64 = 32;
 const WIDEST: i64 = 16;
 
 /// How deep expressions are looked into.
-const DEEPEST: u32 = 12;
+const DEEPEST: u32 = 6;
 
 /// The accesses with [`RawAccess::merged`] set to the bytes of the instruction that they become part of.
 pub fn merged(arena: &Arena, bases: &[Base], accesses: &[RawAccess]) -> Vec<RawAccess> {
