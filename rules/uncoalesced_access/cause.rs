@@ -284,14 +284,7 @@ fn own_run(seen: Seen<'_>) -> Option<(i64, i64)> {
     let mut places: Vec<i64> = kernel
         .accesses
         .iter()
-        .filter(|other| {
-            other.base == access.base
-                && other.operation == access.operation
-                && other.width == access.width
-                && other.flow.loops == access.flow.loops
-                && other.flow.terms == access.flow.terms
-                && other.flow.guard == access.flow.guard
-        })
+        .filter(|other| is_near(access, other) && other.width == access.width && is_parallel(access, other))
         .map(|other| other.flow.constant.wrapping_sub(access.flow.constant))
         .collect();
     places.sort_unstable();
@@ -420,17 +413,12 @@ pub fn share_of_all(seen: Seen<'_>) -> f64 {
     let own = rounds(access);
     let Some(first) = own.first() else { return 0.0 };
     // Accesses elsewhere do not join in: what they touch is no part of these sectors.
-    let near = kernel.accesses.iter().filter(|other| {
-        other.base == access.base
-            && other.operation == access.operation
-            && other.flow.loops == access.flow.loops
-    });
+    let near = kernel.accesses.iter().filter(|other| is_near(access, other));
     let mine = global::union(&[(first, moved(access))]);
     let mut fitting: Vec<(Lanes, u32)> = Vec::new();
     for other in near {
         // What differs by a constant is there whatever else is not known of it.
-        let is_parallel = other.flow.terms == access.flow.terms && other.flow.guard == access.flow.guard;
-        let lanes: Vec<Lanes> = if is_parallel {
+        let lanes: Vec<Lanes> = if is_parallel(access, other) {
             let distance = other.flow.constant.wrapping_sub(access.flow.constant);
             own.iter().map(|lanes| shifted(lanes, distance)).collect()
         } else {
@@ -445,6 +433,16 @@ pub fn share_of_all(seen: Seen<'_>) -> f64 {
     let requests: Vec<(&Lanes, u32)> = fitting.iter().map(|(lanes, width)| (lanes, *width)).collect();
     let all = global::union(&requests);
     f64::from(all.used_bytes) / f64::from((SECTOR_BYTES * mine.sectors).max(1))
+}
+
+/// The same kind of access to the same array in the same loops.
+fn is_near(access: &AccessFact, other: &AccessFact) -> bool {
+    other.base == access.base && other.operation == access.operation && other.flow.loops == access.flow.loops
+}
+
+/// By the same lanes, at addresses that differ by a constant.
+fn is_parallel(access: &AccessFact, other: &AccessFact) -> bool {
+    other.flow.terms == access.flow.terms && other.flow.guard == access.flow.guard
 }
 
 /// The requests of one warp in the rounds of its loops.

@@ -169,7 +169,8 @@ impl<'p, 'd> Runner<'p, 'd> {
         exec.frames.clear();
         let mut accesses = std::mem::take(&mut exec.accesses);
         for access in &mut accesses {
-            access.in_fenced_loop = access.loops.last().is_some_and(|inner| exec.fenced.contains(inner));
+            access.fenced_loops =
+                access.loops.iter().copied().filter(|of| exec.fenced.contains(of)).collect();
         }
         let differs = exec.project.is_seen_differently(kernel.file);
         let seen_from = differs.then(|| exec.project.file_of(exec.tu.root));

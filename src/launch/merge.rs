@@ -126,7 +126,7 @@ fn over_iterations(
     inner: LoopId,
     wide: i64,
 ) -> Option<Vec<usize>> {
-    if access.in_fenced_loop {
+    if access.fenced_loops.contains(&inner) {
         return None;
     }
     let walk = walk_in_step(arena, access, inner, wide)?;

@@ -51,8 +51,8 @@ pub struct RawAccess {
     pub unsized_element: bool,
     /// Accesses with different numbers have a barrier between them, or inline PTX that clobbers memory.
     pub fence: u32,
-    /// Such a fence stands in the innermost loop around it.
-    pub in_fenced_loop: bool,
+    /// The loops around it in which such a fence stands.
+    pub fenced_loops: Vec<LoopId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

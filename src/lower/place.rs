@@ -725,7 +725,7 @@ impl Exec<'_> {
             predicated: self.predicated.clone(),
             unsized_element: size.is_none(),
             fence: self.fences,
-            in_fenced_loop: false,
+            fenced_loops: Vec::new(),
             unseen_origin: self.bases.get(pointer.base as usize).is_some_and(|base| base.name == UNSEEN),
         });
         Some(self.accesses.len() - 1)
