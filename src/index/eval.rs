@@ -598,6 +598,7 @@ impl<'a> Evaluator<'a> {
         let mut live = u32::MAX;
         let mut conditions = Vec::new();
         let mut ended = false;
+        let mut rounds = 0;
         // What data make of a variable is not known; a few iterations show which lanes see the same data.
         let by_data = (of.deps | of.vars.get(var as usize).map_or(0, |var| var.deps)) & DATA != 0;
         let most = if by_data { limits::DATA_FINAL_ITERATIONS } else { limits::FINAL_ITERATIONS };
@@ -614,6 +615,7 @@ impl<'a> Evaluator<'a> {
                 break;
             }
             self.step_loop(id, live);
+            rounds += 1;
         }
         let value = self.loops.get(&id).and_then(|vars| vars.get(var as usize)).cloned();
         match saved {
@@ -627,8 +629,10 @@ impl<'a> Evaluator<'a> {
             return self.data(mix(id.0, var ^ 0xF1A1), &conditions);
         }
         value.undefined |= !ended && (!by_data || self.fuel == 0);
-        // A count of what data say is as unknown as the data: what came out is one of many results.
-        if (by_data || value.data.is_some()) && !value.undefined {
+        // A count of what data say is as unknown as the data: what came out is one of many results. What no round has
+        // changed is what it was.
+        let is_changed = rounds > 0;
+        if (by_data && is_changed || value.data.is_some()) && !value.undefined {
             return self.data(mix(id.0, var ^ 0xF1A1), &[Rc::new(value)]);
         }
         value

@@ -143,6 +143,10 @@ impl<'a> Builder<'a> {
         let folded = self.deeper(node, levels, |this| {
             let mut sum = this.expr(at);
             for &(link, op, right) in links.iter().rev() {
+                if let Some(comparison) = this.comparison_with_shift(link) {
+                    sum = comparison;
+                    continue;
+                }
                 let right = this.boxed(right);
                 sum = Expr { span: this.span(link), kind: ExprKind::Binary(op, Box::new(sum), right) };
             }

@@ -31,8 +31,7 @@ impl<'a> Builder<'a> {
         Some(whole.kind)
     }
 
-    /// `(x < n && y >= 0)` reads as an assignment to the template `x<n && y>`. With `>` for the `<` the text reads as what it
-    /// is, all but that operator.
+    /// `(x < n && y >= 0)` reads as an assignment to the template `x<n && y>`.
     pub(super) fn comparison_with_equal(&mut self, node: Node) -> Option<ExprKind> {
         let flat = self.flat;
         let function = flat.field(node, Field::Left).filter(|n| n.kind == Kind::TemplateFunction)?;
@@ -41,8 +40,31 @@ impl<'a> Builder<'a> {
         if self.text(operator) != "=" || operator.start != list.end {
             return None;
         }
+        self.with_less(node, list.start)
+    }
+
+    /// `x < n >> 1` reads as the template `x<n>`, greater than 1: to the grammar a list is open, so `>>` is two tokens.
+    pub(super) fn comparison_with_shift(&mut self, node: Node) -> Option<Expr> {
+        let flat = self.flat;
+        let operator = flat.field(node, Field::Operator)?;
+        let left = flat.field(node, Field::Left)?;
+        if self.text(operator) != ">" || operator.start != left.end {
+            return None;
+        }
+        let mut last = left;
+        while !matches!(last.kind, Kind::TemplateFunction | Kind::TemplateMethod) {
+            last = flat.children(last).last()?;
+        }
+        let list = flat.field(last, Field::Arguments)?;
+        let kind = self.with_less(node, list.start)?;
+        Some(Expr { span: self.span(node), kind })
+    }
+
+    /// The expression of a node whose `<` at `less` was taken to open a template's arguments: with `>` in its place the
+    /// text reads as what it is, all but that operator.
+    fn with_less(&self, node: Node, less: u32) -> Option<ExprKind> {
         let mut text = self.text.get(node.range())?.to_owned();
-        let less = (list.start - node.start) as usize;
+        let less = (less - node.start) as usize;
         text.get(less..=less).filter(|less| *less == "<")?;
         text.replace_range(less..=less, ">");
         let mut whole = snippet_expr(&text, self.spans_from(node.start), self.depth + 1)?;

@@ -107,6 +107,11 @@ fn what_the_grammar_takes_for_a_template() {
         body("while (i < n / 2 && j > (k + 1)) i++;"),
         "while (And(Lt(i, Div(n, 2)), Gt(j, Add(k, 1)))) PostInc(i)",
     );
+    same(body("if (x < n >> 1) a = 1;"), "if (Lt(x, Shr(n, 1))) a = 1");
+    same(body("if (p->x < n / 2 >> 3 >> k && y) a = 1;"), "if (And(Lt(p->x, Shr(Shr(Div(n, 2), 3), k)), y)) a = 1");
+    same(body("a = x + 1<n.y>>(k + 1) ? 2 : 3;"), "a = (Lt(Add(x, 1), Shr(n.y, Add(k, 1))) ? 2 : 3)");
+    // A template: the operator stands apart from its arguments.
+    same(body("if (is_wide<T> > 1) a = 1;"), "if (Gt(is_wide<T>, 1)) a = 1");
 }
 
 #[test]
