@@ -141,18 +141,46 @@ impl<'a> Builder<'a> {
         }
         let levels = links.len() as u32 / 8;
         let folded = self.deeper(node, levels, |this| {
-            let mut sum = this.expr(at);
-            for &(link, op, right) in links.iter().rev() {
-                if let Some(comparison) = this.comparison_with_shift(link) {
-                    sum = comparison;
-                    continue;
-                }
+            let (mut sum, read) = match this.comparison_in(&links) {
+                Some((comparison, read)) => (comparison, read),
+                None => (this.expr(at), links.len()),
+            };
+            for &(link, op, right) in links.iter().take(read).rev() {
                 let right = this.boxed(right);
                 sum = Expr { span: this.span(link), kind: ExprKind::Binary(op, Box::new(sum), right) };
             }
             sum
         });
         folded.unwrap_or_else(|| self.unknown(node, TOO_DEEP))
+    }
+
+    /// The innermost links of a chain, outermost first, that are a comparison which the grammar took for a template, and how many
+    /// links are left outside it. What has precedence over a comparison belongs to its right side.
+    fn comparison_in(&mut self, links: &[(Node, BinaryOp, Node)]) -> Option<(Expr, usize)> {
+        let flat = self.flat;
+        let (mut place, less) = links.iter().enumerate().rev().find_map(|(place, &(link, ..))| {
+            let less =
+                self.taken_for_template(flat.field(link, Field::Left)?, flat.field(link, Field::Operator));
+            Some((place, less?))
+        })?;
+        let is_tighter = |op: BinaryOp| {
+            matches!(
+                op,
+                BinaryOp::Add
+                    | BinaryOp::Sub
+                    | BinaryOp::Mul
+                    | BinaryOp::Div
+                    | BinaryOp::Rem
+                    | BinaryOp::Shl
+                    | BinaryOp::Shr
+            )
+        };
+        while place > 0 && links.get(place - 1).is_some_and(|&(_, op, _)| is_tighter(op)) {
+            place -= 1;
+        }
+        let &(link, ..) = links.get(place)?;
+        let kind = self.with_less(link, less)?;
+        Some((Expr { span: self.span(link), kind }, place))
     }
 
     fn unary(&mut self, node: Node) -> ExprKind {
@@ -185,7 +213,7 @@ impl<'a> Builder<'a> {
     }
 
     fn assignment(&mut self, node: Node) -> ExprKind {
-        if let Some(comparison) = self.comparison_with_equal(node) {
+        if let Some(comparison) = self.comparison(node) {
             return comparison;
         }
         let op = self.flat.field(node, Field::Operator).map_or("", |op| self.text(op));
@@ -263,13 +291,14 @@ impl<'a> Builder<'a> {
                 return ExprKind::Construct { ty, args, braced: false };
             }
             Kind::TemplateFunction => {
-                if let Some(kind) =
-                    self.named_cast(function, arguments).or_else(|| self.comparison(function, arguments))
-                {
+                if let Some(kind) = self.named_cast(function, arguments) {
                     return kind;
                 }
             }
             _ => {}
+        }
+        if let Some(kind) = self.comparison(node) {
+            return kind;
         }
         let callee = self.boxed(function);
         ExprKind::Call { callee, args: arguments.map_or_else(Vec::new, |list| self.list(list)) }

@@ -4,81 +4,87 @@ use super::flat::{Field, Kind, Node};
 use super::*;
 
 impl<'a> Builder<'a> {
-    /// `x < n && y > (m)` reads as a call of the template `x<n && y>`. A condition as the only template
-    /// argument of a function that is called is, in kernels, always this.
-    pub(super) fn comparison(&mut self, function: Node, arguments: Option<Node>) -> Option<ExprKind> {
+    /// Where an operand of `next` ends in a name with template arguments that are none: the place of its `<`.
+    ///
+    /// A grammar without names reads `x < n && y > -1`, `x < n && y >= 0` and `x < n >> 1` as what is done with a template
+    /// `x<n && y>` or `x<n>`, and `x < n && y > (m)` and `x < size<2>(t)` as calls. A condition as the only template argument
+    /// is, in kernels, always this; so is a name that its `>` makes one token with what follows.
+    pub(super) fn taken_for_template(&self, operand: Node, next: Option<Node>) -> Option<u32> {
         let flat = self.flat;
-        let name = flat.field(function, Field::Name)?;
+        let mut last = operand;
+        loop {
+            last = match last.kind {
+                Kind::BinaryExpression => flat.field(last, Field::Right)?,
+                Kind::FieldExpression => flat.field(last, Field::Member)?,
+                Kind::CallExpression => return self.call_taken_for_template(last),
+                Kind::TemplateFunction | Kind::TemplateMethod => break,
+                _ => return None,
+            };
+        }
+        let next = next?;
+        let list = flat.field(last, Field::Arguments)?;
+        let is_one_token = matches!(self.text(next), ">" | "=") && next.start == list.end;
+        let is_condition = matches!(self.only_operator(list), Some("&&" | "||" | "and" | "or"));
+        (is_one_token || is_condition).then_some(list.start)
+    }
+
+    fn call_taken_for_template(&self, call: Node) -> Option<u32> {
+        let flat = self.flat;
+        let mut function = flat.field(call, Field::Function)?;
+        if function.kind == Kind::FieldExpression {
+            function = flat.field(function, Field::Member)?;
+        }
+        if !matches!(function.kind, Kind::TemplateFunction | Kind::TemplateMethod) {
+            return None;
+        }
         let list = flat.field(function, Field::Arguments)?;
+        matches!(self.only_operator(list), Some("&&" | "||" | "and" | "or" | "<")).then_some(list.start)
+    }
+
+    /// The operator of the only argument of a template; that of the first one where it is `<`, as in `x < size<2, 1>(t)`.
+    fn only_operator(&self, list: Node) -> Option<&'a str> {
+        let flat = self.flat;
         let mut inside = flat.children(list).filter(|n| n.kind != Kind::Op);
         let condition = inside.next().filter(|n| n.kind == Kind::BinaryExpression)?;
         let operator = self.text(flat.field(condition, Field::Operator)?);
-        if inside.next().is_some() || !matches!(operator, "&&" | "||" | "and" | "or") {
-            return None;
-        }
-        let mut right = self.list(arguments?);
-        if right.len() != 1 {
-            return None;
-        }
-        let right = right.pop()?;
-        let left = Expr { span: self.span(name), kind: ExprKind::Name(Path::simple(self.name(name))) };
-        let join = |op, left: Expr, right: Expr| Expr {
-            span: left.span.to(right.span),
-            kind: ExprKind::Binary(op, Box::new(left), Box::new(right)),
+        (inside.next().is_none() || operator == "<").then_some(operator)
+    }
+
+    /// A call or an assignment that is none.
+    pub(super) fn comparison(&mut self, node: Node) -> Option<ExprKind> {
+        let flat = self.flat;
+        let less = match node.kind {
+            Kind::CallExpression => self.taken_for_template(node, None),
+            _ => self.taken_for_template(flat.field(node, Field::Left)?, flat.field(node, Field::Operator)),
         };
-        let whole = at_edge(self.expr(condition), true, |first| join(BinaryOp::Lt, left, first));
-        let whole = at_edge(whole, false, |last| join(BinaryOp::Gt, last, right));
-        Some(whole.kind)
-    }
-
-    /// `(x < n && y >= 0)` reads as an assignment to the template `x<n && y>`.
-    pub(super) fn comparison_with_equal(&mut self, node: Node) -> Option<ExprKind> {
-        let flat = self.flat;
-        let function = flat.field(node, Field::Left).filter(|n| n.kind == Kind::TemplateFunction)?;
-        let list = flat.field(function, Field::Arguments)?;
-        let operator = flat.field(node, Field::Operator)?;
-        if self.text(operator) != "=" || operator.start != list.end {
-            return None;
-        }
-        self.with_less(node, list.start)
-    }
-
-    /// `x < n >> 1` reads as the template `x<n>`, greater than 1: to the grammar a list is open, so `>>` is two tokens.
-    pub(super) fn comparison_with_shift(&mut self, node: Node) -> Option<Expr> {
-        let flat = self.flat;
-        let operator = flat.field(node, Field::Operator)?;
-        let left = flat.field(node, Field::Left)?;
-        if self.text(operator) != ">" || operator.start != left.end {
-            return None;
-        }
-        let mut last = left;
-        while !matches!(last.kind, Kind::TemplateFunction | Kind::TemplateMethod) {
-            last = flat.children(last).last()?;
-        }
-        let list = flat.field(last, Field::Arguments)?;
-        let kind = self.with_less(node, list.start)?;
-        Some(Expr { span: self.span(node), kind })
+        self.with_less(node, less?)
     }
 
     /// The expression of a node whose `<` at `less` was taken to open a template's arguments: with `>` in its place the
     /// text reads as what it is, all but that operator.
-    fn with_less(&self, node: Node, less: u32) -> Option<ExprKind> {
+    pub(super) fn with_less(&self, node: Node, less: u32) -> Option<ExprKind> {
         let mut text = self.text.get(node.range())?.to_owned();
-        let less = (less - node.start) as usize;
-        text.get(less..=less).filter(|less| *less == "<")?;
-        text.replace_range(less..=less, ">");
+        let place = (less - node.start) as usize;
+        text.get(place..=place).filter(|less| *less == "<")?;
+        text.replace_range(place..=place, ">");
         let mut whole = snippet_expr(&text, self.spans_from(node.start), self.depth + 1)?;
-        let mut at = &mut whole;
-        loop {
-            match &mut at.kind {
-                ExprKind::Binary(op @ BinaryOp::Gt, ..) => {
-                    *op = BinaryOp::Lt;
-                    return Some(whole.kind);
-                }
-                ExprKind::Binary(_, left, _) => at = left,
-                _ => return None,
+        // What a macro made has one span for all: where the operator stands, its own text says.
+        let turns = match self.spans {
+            Spans::Shifted { .. } => turns_to(&whole, self.span_of(less, less + 1)),
+            Spans::Fixed(_) => {
+                let file = FileId(0);
+                let own = snippet_expr(&text, Spans::Shifted { file, by: 0 }, self.depth + 1)?;
+                turns_to(&own, Span::new(file, place, place + 1))
             }
+        };
+        let mut at = &mut whole;
+        for is_right in turns? {
+            let ExprKind::Binary(_, left, right) = &mut at.kind else { return None };
+            at = if is_right { right } else { left };
         }
+        let ExprKind::Binary(op @ BinaryOp::Gt, ..) = &mut at.kind else { return None };
+        *op = BinaryOp::Lt;
+        Some(whole.kind)
     }
 
     /// `dim3 b(x, y);` reads as the declaration of a function `b`; in a body it is a variable, and the parameters
@@ -207,19 +213,16 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Changes the first or last operand of a chain of `&&` and `||`.
-fn at_edge(expr: Expr, first: bool, change: impl FnOnce(Expr) -> Expr) -> Expr {
-    let Expr { span, kind } = expr;
-    let kind = match kind {
-        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), mut left, mut right) => {
-            if first {
-                *left = at_edge(*left, first, change);
-            } else {
-                *right = at_edge(*right, first, change);
-            }
-            ExprKind::Binary(op, left, right)
+/// The way down an expression's operators to the one at `place`: right operands are `true`.
+fn turns_to(expr: &Expr, place: Span) -> Option<Vec<bool>> {
+    let (mut at, mut turns) = (expr, Vec::new());
+    loop {
+        let ExprKind::Binary(_, left, right) = &at.kind else { return None };
+        let is_right = right.span.start <= place.start;
+        if !is_right && left.span.end <= place.start {
+            return Some(turns);
         }
-        kind => return change(Expr { span, kind }),
-    };
-    Expr { span, kind }
+        turns.push(is_right);
+        at = if is_right { right } else { left };
+    }
 }

@@ -108,8 +108,27 @@ fn what_the_grammar_takes_for_a_template() {
         "while (And(Lt(i, Div(n, 2)), Gt(j, Add(k, 1)))) PostInc(i)",
     );
     same(body("if (x < n >> 1) a = 1;"), "if (Lt(x, Shr(n, 1))) a = 1");
-    same(body("if (p->x < n / 2 >> 3 >> k && y) a = 1;"), "if (And(Lt(p->x, Shr(Shr(Div(n, 2), 3), k)), y)) a = 1");
+    same(
+        body("if (p->x < n / 2 >> 3 >> k && y) a = 1;"),
+        "if (And(Lt(p->x, Shr(Shr(Div(n, 2), 3), k)), y)) a = 1",
+    );
     same(body("a = x + 1<n.y>>(k + 1) ? 2 : 3;"), "a = (Lt(Add(x, 1), Shr(n.y, Add(k, 1))) ? 2 : 3)");
+    same(
+        body("if (x < n && y > -1 + k && z) a = 1;"),
+        "if (And(And(Lt(x, n), Gt(y, Add(Neg(1), k))), z)) a = 1",
+    );
+    same(
+        body("a = (x >= 0 && x < n && y >= 0 && y < m) ? 2 : 3;"),
+        "a = (And(And(And(Ge(x, 0), Lt(x, n)), Ge(y, 0)), Lt(y, m)) ? 2 : 3)",
+    );
+    same(
+        body("for (; k < size<2>(t) - 1; ++k) a = 1;"),
+        "for (; Lt(k, Sub(size<=2>(t), 1)); PreInc(k)) a = 1",
+    );
+    same(
+        body("if (k < size<2>(t) && j + 1 < 5 * size<1>(t)) a = 1;"),
+        "if (And(Lt(k, size<=2>(t)), Lt(Add(j, 1), Mul(5, size<=1>(t))))) a = 1",
+    );
     // A template: the operator stands apart from its arguments.
     same(body("if (is_wide<T> > 1) a = 1;"), "if (Gt(is_wide<T>, 1)) a = 1");
 }
