@@ -446,7 +446,8 @@ impl<'a> Evaluator<'a> {
         for lane in 0..WARP {
             match apply(op, unsigned, a.value[lane], b.value[lane]) {
                 Some(value) => out.value[lane] = value,
-                None => out.undefined = true,
+                // A made-up value of data that has no meaning here says nothing of the program.
+                None => out.undefined |= a.data.is_none() && b.data.is_none(),
             }
         }
         absorb(&mut out, &a);

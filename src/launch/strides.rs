@@ -51,18 +51,29 @@ fn has_open_shift(arena: &Arena, raw: &RawAccess) -> bool {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut stack = vec![raw.offset];
     while let Some(id) = stack.pop() {
-        if arena.deps(id) & TID == 0 || arena.deps(id) & UNKNOWN == 0 || !seen.insert(id) {
+        if arena.deps(id) & TID == 0 || arena.deps(id) & (UNKNOWN | DATA) == 0 || !seen.insert(id) {
             continue;
         }
         if let Node::Binary { op: Op::Shr | Op::Shl, a, b, .. } = arena.node(id)
             && arena.deps(*a) & TID != 0
-            && arena.deps(*b) & UNKNOWN != 0
+            && is_open(arena, *b)
         {
             return true;
         }
         stack.extend(arena.children(id));
     }
     false
+}
+
+/// Is it made of a number that is not known? What a loop of the host computed from sizes is as good as the sizes.
+fn is_open(arena: &Arena, id: ExprId) -> bool {
+    match arena.node(id) {
+        Node::Final { .. } => arena.deps(id) & DATA != 0,
+        _ if arena.deps(id) & (UNKNOWN | DATA) == 0 => false,
+        Node::Load { .. } | Node::Opaque { .. } => true,
+        Node::Symbol(_) => true,
+        _ => arena.children(id).into_iter().any(|child| is_open(arena, child)),
+    }
 }
 
 /// `s[threadIdx.x * n]`: shared memory is small, and so is what a size that nobody gives can be there.

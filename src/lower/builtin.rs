@@ -53,6 +53,23 @@ impl Exec<'_> {
         }
     }
 
+    /// The bits of a number of 32 or 64 bits in reverse order: neighbours change places, then pairs, then fours.
+    fn reversed(&mut self, value: ExprId, bits: u32) -> ExprId {
+        let mut value = value;
+        for step in [1, 2, 4, 8, 16, 32].into_iter().filter(|step| *step < bits) {
+            // The lower half of every `2 * step` bits.
+            let all = if bits == 64 { u64::MAX } else { u64::from(u32::MAX) };
+            let mask = all / ((1 << step) + 1);
+            let (mask, step) = (self.arena.constant(mask as i64), self.arena.constant(i64::from(step)));
+            let upper = self.arena.binary(Op::Shr, true, value, step);
+            let upper = self.arena.binary(Op::And, true, upper, mask);
+            let lower = self.arena.binary(Op::And, true, value, mask);
+            let lower = self.arena.binary(Op::Shl, true, lower, step);
+            value = self.arena.binary(Op::Or, true, upper, lower);
+        }
+        value
+    }
+
     fn arithmetic_builtin(&mut self, name: &str, args: &[Expr]) -> Option<Val> {
         match (name, args.len()) {
             (
@@ -94,6 +111,28 @@ impl Exec<'_> {
                 let (a, ta) = self.int_arg(args, 0)?;
                 let (b, _) = self.int_arg(args, 1)?;
                 Some(Val::Int(self.arena.mul(a, b), ta))
+            }
+            // The product of two numbers of 32 bits has 64: a wrapping product holds them, whatever its sign.
+            ("__umulhi" | "__mulhi", 2) => {
+                let signed = name == "__mulhi";
+                let mut factors = Vec::new();
+                for place in 0..2 {
+                    let (factor, _) = self.int_arg(args, place)?;
+                    factors.push(self.arena.wrap(4, signed, factor));
+                }
+                let product = self.arena.mul(*factors.first()?, *factors.last()?);
+                let half = self.arena.constant(32);
+                let high = self.arena.binary(Op::Shr, !signed, product, half);
+                Some(Val::Int(high, Ty::Int { size: 4, signed }))
+            }
+            ("__brev", 1) => {
+                let (value, _) = self.int_arg(args, 0)?;
+                let value = self.arena.wrap(4, false, value);
+                Some(Val::Int(self.reversed(value, 32), Ty::UINT))
+            }
+            ("__brevll", 1) => {
+                let (value, _) = self.int_arg(args, 0)?;
+                Some(Val::Int(self.reversed(value, 64), Ty::Int { size: 8, signed: false }))
             }
             ("div_up" | "DivUp" | "divup" | "ceil_div" | "cdiv" | "CeilDiv" | "ceilDiv" | "iDivUp", 2)
                 if self.project.functions(&self.tu, Name::new(name)).is_empty()
@@ -151,6 +190,7 @@ impl Exec<'_> {
                 | "__syncwarp"
                 | "__threadfence"
                 | "__threadfence_block"
+                | "__threadfence_system"
                 | "__builtin_assume"
                 | "printf",
                 _,
@@ -472,20 +512,24 @@ impl Exec<'_> {
                 let warp = self.warp_index();
                 Some(Val::Int(self.arena.opaque(vec![warp]), Ty::UINT))
             }
-            "__popc" | "__clz" | "__ffs" | "__brev" | "__popcll" | "__ffsll" | "__clzll" => {
+            "__popc" | "__clz" | "__ffs" | "__popcll" | "__ffsll" | "__clzll" => {
                 let (value, _) = self.int_arg(args, 0)?;
                 if let Some(known) = self.arena.as_const(value) {
                     let known = known as u32;
                     let result = match name {
                         "__popc" | "__popcll" => i64::from(known.count_ones()),
                         "__clz" => i64::from(known.leading_zeros()),
-                        "__brev" => i64::from(known.reverse_bits()),
                         _ => i64::from(if known == 0 { 0 } else { known.trailing_zeros() + 1 }),
                     };
                     return Some(Val::Int(self.arena.constant(result), Ty::INT));
                 }
                 Some(Val::Int(self.arena.opaque(vec![value]), Ty::INT))
             }
+            // `cooperative_groups::sync(group)`.
+            "sync" if args.len() == 1 => match self.value(args.first()?) {
+                Val::Group(group) => Some(self.group_method(group, path.name)),
+                _ => None,
+            },
             "this_thread_block" => Some(Val::Group(Group::Block)),
             "this_grid" => Some(Val::Group(Group::Grid)),
             "this_thread" => Some(Val::Group(Group::Tile(1))),

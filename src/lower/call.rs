@@ -196,6 +196,11 @@ impl Exec<'_> {
                 return self.inline_method(&method, &of, this, path.args.as_deref(), values, at);
             }
         }
+        // What is called so keeps accesses apart as a rule.
+        let says = |word: &str| name.as_str().to_ascii_lowercase().contains(word);
+        if ["sync", "barrier", "fence", "wait"].into_iter().any(says) {
+            self.fence();
+        }
         let result = self.unknown_call(args, at);
         if self.mode == Mode::Host && is_check(name) {
             self.hold(args.first());
