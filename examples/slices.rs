@@ -18,7 +18,7 @@ fn main() {
         let slicer = verify::Slicer::new(&sources);
         for kernel in verify::kernels(&sources, file) {
             all += 1;
-            let source = match slicer.slice(file, None, &kernel) {
+            let source = match slicer.slice(file, None, &kernel, &[]) {
                 Ok(source) => source,
                 Err(why) => {
                     println!("SLICE {path} {kernel}: {why}");

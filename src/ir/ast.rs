@@ -382,6 +382,8 @@ pub struct Lambda {
     pub body: Vec<Stmt>,
     /// `[&]` or `[&x]`; false for `[=]`.
     pub by_reference: bool,
+    /// `[this]` or `[*this]`
+    pub takes_this: bool,
     pub is_device: bool,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::super::source::{FileId, Span};
+use super::ast::Name;
 
 /// A size or an offset in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -174,6 +175,40 @@ pub struct ParamFact {
     pub buffer: Option<u32>,
     /// Of a parameter pack the same for each argument that the launch passes for it.
     pub packed: Option<Vec<Option<f64>>>,
+    /// The lambda that the launch passes.
+    pub closure: Option<ClosureFact>,
+}
+
+/// A lambda of host code and what its text takes from there.
+#[derive(Clone, Debug)]
+pub struct ClosureFact {
+    /// From the `[` to the `}`.
+    pub span: Span,
+    /// It captures something by reference.
+    pub by_reference: bool,
+    /// It captures the object whose method it stands in.
+    pub takes_this: bool,
+    /// In the order of their first use.
+    pub captures: Vec<CaptureFact>,
+    /// The other names in its body that it does not declare: of functions, constants, members.
+    pub others: Vec<Name>,
+    /// Template parameters and local types of the host around it, with what they stand for, where that is seen.
+    pub types: Vec<(String, Option<String>)>,
+    /// The same of template parameters that are numbers.
+    pub constants: Vec<(String, Option<f64>)>,
+}
+
+/// A variable of the host that a lambda uses.
+#[derive(Clone, Debug)]
+pub struct CaptureFact {
+    pub name: String,
+    /// `[name = value]`: it is none of the host's own variables.
+    pub is_new: bool,
+    pub ty: String,
+    /// Its value, or of an object those of its members in order: what is no pointer.
+    pub numbers: Vec<Option<f64>>,
+    /// It is a lambda itself.
+    pub closure: Option<ClosureFact>,
 }
 
 /// What accesses go into: a parameter, an array, memory behind a loaded pointer.

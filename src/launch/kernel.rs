@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::access::measure_access;
+use super::closure::closure_fact;
 use super::fields::{field_fact, whole_struct};
 use super::merge::{is_of_an_iteration, merged};
 use super::shape::{Declared, annotation, completed, hypotheses};
@@ -15,8 +16,8 @@ use crate::index::expr::{Arena, DATA, ExprId, LoopId, Node, TID, UNKNOWN};
 use crate::index::limits;
 use crate::ir::ast::{FunctionDef, TemplateParam, Type, VarDecl};
 use crate::ir::facts::{
-    BaseFact, Bytes, Confidence, FieldFact, KernelFact, LaunchShape, MemorySpace, Operation, ParamFact,
-    ShapeSource,
+    BaseFact, Bytes, ClosureFact, Confidence, FieldFact, KernelFact, LaunchShape, MemorySpace, Operation,
+    ParamFact, ShapeSource,
 };
 use crate::lower::exec::{AccessKind, Dims, Exec, Launch, Mode, RawAccess};
 use crate::lower::overload::is_pack;
@@ -44,6 +45,8 @@ pub(super) struct Executed {
     pub buffers: Vec<Option<u32>>,
     /// The value of each scalar argument that is a constant.
     pub values: Vec<Option<f64>>,
+    /// Each argument that is a lambda.
+    pub closures: Vec<Option<ClosureFact>>,
     /// Bytes of dynamic shared memory.
     pub shared: Option<ExprId>,
     /// What the host tested before the launch.
@@ -61,7 +64,7 @@ fn buffer(arg: &Val) -> Option<u32> {
     }
 }
 
-fn constant(arena: &Arena, arg: &Val) -> Option<f64> {
+pub(super) fn constant(arena: &Arena, arg: &Val) -> Option<f64> {
     match arg {
         Val::Int(value, _) => arena.as_const(*value).map(|value| value as f64),
         Val::Float(value, ..) => *value,
@@ -151,6 +154,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         }
         let buffers = args.iter().map(buffer).collect();
         let values = args.iter().map(|arg| constant(&exec.arena, arg)).collect();
+        let closures = args.iter().map(|arg| closure_fact(exec, arg)).collect();
         let renamed = bind_parameters(exec, &def, args);
         let conditions = launch.map(|launch| launch.conditions.as_slice()).unwrap_or_default();
         let conditions = conditions.iter().map(|&id| with_names(&mut exec.arena, id, &renamed)).collect();
@@ -186,6 +190,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             launch_span: launch.map(|launch| launch.span),
             buffers,
             values,
+            closures,
             shared: launch.and_then(|launch| launch.shared),
             conditions,
             has_unseen_shared: exec.has_unseen_shared,
@@ -303,6 +308,9 @@ fn packed(
     deduced.collect()
 }
 
+/// What stands for the type of a lambda, which has no name.
+pub const LAMBDA: &str = "lambda";
+
 /// `None` where a template argument is not known.
 fn argument_name(exec: &mut Exec, arg: Option<&TemplateValue>) -> Option<String> {
     Some(match arg? {
@@ -311,6 +319,7 @@ fn argument_name(exec: &mut Exec, arg: Option<&TemplateValue>) -> Option<String>
         TemplateValue::Value(Val::Function(names)) => {
             names.first().map(|function| function.name.to_string()).unwrap_or_default()
         }
+        TemplateValue::Value(Val::Lambda(_)) => LAMBDA.to_owned(),
         TemplateValue::Value(value) => {
             let atom = exec.atom(value);
             match (exec.arena.as_const(atom), value) {
@@ -585,6 +594,7 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             is_volatile: param.storage.is_volatile,
             value,
             buffer,
+            closure: kernel.closures.get(place).cloned().flatten(),
             packed: is_pack(param).then(|| kernel.values.get(place..).unwrap_or(&[]).to_vec()),
         }
     };

@@ -6,6 +6,7 @@
 
 mod access;
 mod assumptions;
+mod closure;
 mod fields;
 pub mod kernel;
 mod merge;

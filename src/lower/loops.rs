@@ -13,7 +13,6 @@ use crate::index::expr::{Deps, ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
 use crate::index::limits;
 use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, Name, Stmt, StmtKind, VarDecl};
 use crate::ir::walk;
-use crate::source::Span;
 use std::rc::Rc;
 
 /// Where lanes went that left the current loop body early.
@@ -172,7 +171,7 @@ impl Exec<'_> {
     }
 
     /// Lanes that met `continue` are back for the step.
-    fn end_iteration(&mut self) {
+    pub(super) fn end_iteration(&mut self) {
         let continued = self
             .frames
             .last_mut()
@@ -183,7 +182,7 @@ impl Exec<'_> {
         }
     }
 
-    fn loop_over<B>(
+    pub(super) fn loop_over<B>(
         &mut self,
         names: FxHashSet<Name>,
         test_last: bool,
@@ -477,69 +476,6 @@ impl Exec<'_> {
         self.set_slot(slot, value);
     }
 
-    // Loop macros and range-for.
-
-    pub fn loop_macro(&mut self, name: Name, args: &[Expr], body: &Stmt, at: Span) {
-        let texts = self.argument_texts(name, args, at);
-        if let Some(text) = self.expand_macro(name, Some(&texts), at)
-            && let Some(mut head) = crate::syntax::parse_stmts(&format!("{text} ;"), at)
-            && graft(&mut head, body)
-        {
-            self.block(&head);
-            return;
-        }
-        self.grid_stride(args, body);
-    }
-
-    /// `KERNEL_LOOP(i, n) body`: `for (i = global thread id; i < n; i += threads of the grid) body`.
-    fn grid_stride(&mut self, args: &[Expr], body: &Stmt) {
-        // `LOOP(i, n)` or, with the counter's type before it, `LOOP_T(int64_t, i, n)`.
-        let args = if args.len() > 2 { args.get(1..).unwrap_or(&[]) } else { args };
-        let (Some(ExprKind::Name(path)), Some(bound)) = (args.first().map(|arg| &arg.kind), args.get(1))
-        else {
-            return self.body(body);
-        };
-        let name = path.name;
-        let (start, stride) = self.grid_stride_terms();
-        self.scoped(|exec| {
-            exec.declare(name, Ty::INT, Val::Int(start, Ty::INT), false);
-            let mut names = FxHashSet::default();
-            assigned_in_stmt(body, &mut names);
-            names.insert(name);
-            exec.loop_over(names, false, |exec| {
-                let limit = exec.value(bound);
-                let limit = exec.atom(&limit);
-                let slot = exec.lookup(name);
-                let current = slot.map_or(start, |slot| {
-                    let value = exec.slot(slot).value.clone();
-                    exec.atom(&value)
-                });
-                let test = exec.arena.binary(crate::index::expr::Op::Lt, false, current, limit);
-                (test, move |exec: &mut Self| {
-                    exec.body(body);
-                    exec.end_iteration();
-                    if let Some(slot) = slot {
-                        let value = exec.slot(slot).value.clone();
-                        let now = exec.atom(&value);
-                        let next = exec.arena.add(now, stride);
-                        exec.set_slot(slot, Val::Int(next, Ty::INT));
-                    }
-                    exec.arena.constant(1)
-                })
-            });
-        });
-    }
-
-    fn grid_stride_terms(&mut self) -> (ExprId, ExprId) {
-        use crate::index::expr::Axis;
-        let tid = self.arena.symbol(Symbol::ThreadIdx(Axis::X));
-        let bid = self.arena.symbol(Symbol::BlockIdx(Axis::X));
-        let start = self.arena.mul(bid, self.dims.block[0]);
-        let start = self.arena.add(start, tid);
-        let stride = self.arena.mul(self.dims.block[0], self.dims.grid[0]);
-        (start, stride)
-    }
-
     pub fn range_for(&mut self, var: &VarDecl, range: &Expr, body: &Stmt) {
         let range = self.value(range);
         let atom = self.atom(&range);
@@ -617,34 +553,6 @@ fn with_leaf(value: Val, path: &[usize], expr: ExprId, ty: &Ty) -> Val {
         },
         (Val::Opaque(ty, _), _) => Val::Opaque(ty, expr),
         (other, _) => other,
-    }
-}
-
-/// Puts `body` where the expansion of a loop macro has its empty statement: the innermost, last one.
-fn graft(stmts: &mut Vec<Stmt>, body: &Stmt) -> bool {
-    while stmts.len() > 1 && stmts.last().is_some_and(|stmt| matches!(stmt.kind, StmtKind::Empty)) {
-        stmts.pop();
-    }
-    stmts.last_mut().is_some_and(|stmt| graft_into(stmt, body))
-}
-
-fn graft_into(stmt: &mut Stmt, body: &Stmt) -> bool {
-    match &mut stmt.kind {
-        StmtKind::For { body: inner, .. } | StmtKind::While { body: inner, .. } => match inner.kind {
-            StmtKind::Empty => {
-                **inner = body.clone();
-                true
-            }
-            _ => graft_into(inner, body),
-        },
-        StmtKind::If { then, otherwise: None, .. } => match then.kind {
-            StmtKind::Empty => {
-                **then = body.clone();
-                true
-            }
-            _ => graft_into(then, body),
-        },
-        _ => false,
     }
 }
 

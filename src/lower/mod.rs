@@ -11,6 +11,7 @@ pub mod call;
 pub mod dispatch;
 pub mod exec;
 pub mod express;
+pub mod grid_loop;
 mod launch;
 pub mod loops;
 pub mod macros;

@@ -9,7 +9,12 @@
 //! void cudalint_launch_0() { k<<<dim3(8,1,1), dim3(256,1,1)>>>(0, 1024); }     the run: 32 sectors
 //! ```
 //!
-//! The launches of the project itself are blanked out in the copy: they would only be analysed once more.
+//! The launches of the project itself are blanked out in the copy: they would only be analysed once more. A lambda that is passed
+//! is copied into its launch, behind what it captures:
+//!
+//! ```text
+//! void cudalint_launch_1(float* out) { int n = 64; each<<<dim3(8,1,1), dim3(256,1,1)>>>([=] __device__ (int i) { … }); }
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -23,26 +28,80 @@ use crate::source::{FileId, SourceFile, Sources, Span};
 /// Launches to be analysed, by the file that they are written into.
 #[derive(Debug, Default)]
 pub struct Exact {
-    texts: BTreeMap<FileId, Vec<(usize, String)>>,
+    texts: BTreeMap<FileId, Vec<(usize, Text)>>,
     count: usize,
 }
 
 /// Where the launches lie in the copy.
-pub struct Places(Vec<Span>);
+pub struct Places {
+    launches: Vec<Span>,
+    /// Places in the copy with the text of others of the project.
+    copies: Vec<(Span, Span)>,
+}
+
+/// Source with pieces that are copied from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    text: String,
+    /// Where each begins, and where it is from.
+    copies: Vec<(usize, Span)>,
+}
+
+impl Text {
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    pub fn copy(&mut self, sources: &Sources, from: Span) {
+        self.copies.push((self.text.len(), from));
+        self.text.push_str(sources.text(from));
+    }
+
+    pub fn append(&mut self, other: Text) {
+        let begun = self.text.len();
+        self.copies.extend(other.copies.into_iter().map(|(at, from)| (begun + at, from)));
+        self.text.push_str(&other.text);
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        Text { text, copies: Vec::new() }
+    }
+}
+
+/// The arguments of a launch as source.
+#[derive(Clone, Debug, Default)]
+pub struct Spelt {
+    pub args: Vec<Text>,
+    /// Declarations of parameters of the function around the launch, for what may be anything.
+    pub params: Vec<String>,
+    /// Statements before the launch.
+    pub before: Text,
+    /// The file that knows the names in a lambda.
+    pub file: Option<FileId>,
+}
 
 impl Exact {
-    /// Adds a launch of `kernel` with `args`, of which `literals` says what stands for each in the source; its number.
-    pub fn add(&mut self, kernel: &KernelFact, name: &str, launch: Launch, literals: &[String]) -> usize {
+    /// Adds a launch of `kernel` with what stands for its arguments in the source; its number.
+    pub fn add(&mut self, kernel: &KernelFact, name: &str, launch: Launch, spelt: Spelt) -> usize {
+        let Spelt { args, params, before, file } = spelt;
         // A launch knows the macros and types of the file around it.
-        let file = kernel.shape.span.map_or(kernel.name_span.file, |span| span.file);
+        let file = file.or(kernel.shape.span.map(|span| span.file)).unwrap_or(kernel.name_span.file);
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         let number = self.count;
         self.count += 1;
-        let text = format!(
-            "\nvoid cudalint_launch_{number}() {{ {name}<<<dim3({gx}, {gy}, {gz}), dim3({bx}, {by}, {bz}), {}>>>({}); }}\n",
-            launch.shared_bytes,
-            literals.join(", ")
-        );
+        let mut text = Text::from(format!("\nvoid cudalint_launch_{number}({}) {{ ", params.join(", ")));
+        text.append(before);
+        text.push(&format!(
+            "{name}<<<dim3({gx}, {gy}, {gz}), dim3({bx}, {by}, {bz}), {}>>>(",
+            launch.shared_bytes
+        ));
+        for (place, arg) in args.into_iter().enumerate() {
+            text.push(if place == 0 { "" } else { ", " });
+            text.append(arg);
+        }
+        text.push("); }\n");
         self.texts.entry(file).or_default().push((number, text));
         number
     }
@@ -64,7 +123,8 @@ impl Exact {
             }
         }
         let mut copy = Sources::default();
-        let mut places = vec![Span::new(FileId(0), 0, 0); self.count];
+        let mut launches = vec![Span::new(FileId(0), 0, 0); self.count];
+        let mut copies = Vec::new();
         for id in sources.ids() {
             let mut text = sources.get(id).text.clone();
             for body in launching.get(&id).into_iter().flatten() {
@@ -72,18 +132,33 @@ impl Exact {
             }
             for (number, launch) in self.texts.get(&id).into_iter().flatten() {
                 let start = text.len();
-                text.push_str(launch);
-                if let Some(place) = places.get_mut(*number) {
+                text.push_str(&launch.text);
+                copies.extend(launch.copies.iter().map(|(at, from)| {
+                    let at = start + at;
+                    (Span::new(id, at, at + (from.end - from.start) as usize), *from)
+                }));
+                if let Some(place) = launches.get_mut(*number) {
                     *place = Span::new(id, start, text.len());
                 }
             }
             copy.add(SourceFile::new(sources.path(id), text));
         }
-        (copy, Places(places))
+        (copy, Places { launches, copies })
     }
 }
 
 impl Places {
+    /// The place in the project of one in the copy.
+    fn original(&self, span: Span) -> Span {
+        match self.copies.iter().find(|(copy, _)| copy.contains(span)) {
+            Some((copy, from)) => {
+                let at = |offset: u32| (from.start + (offset - copy.start)) as usize;
+                Span::new(from.file, at(span.start), at(span.end))
+            }
+            None => span,
+        }
+    }
+
     /// Adds to `predictions`, which are of accesses of `of`, what the analysis of the copy, `known`, says of them in launch
     /// `number`.
     pub fn tell<'p>(
@@ -94,7 +169,7 @@ impl Places {
         block: [u32; 3],
         predictions: impl IntoIterator<Item = &'p mut Prediction>,
     ) {
-        let Some(place) = self.0.get(number) else { return };
+        let Some(place) = self.launches.get(number) else { return };
         let is_launch = |span: Option<Span>| span.is_some_and(|span| place.contains(span));
         let found = known.iter().find(|kernel| {
             kernel.name_span == of.name_span
@@ -108,7 +183,10 @@ impl Places {
             let access = of.accesses.get(usize::try_from(prediction.id).ok()?)?;
             let before = of.accesses.iter().take(prediction.id as usize);
             let place = before.filter(|other| is_alike(other, access)).count();
-            let access = found.accesses.iter().filter(|other| is_alike(other, access)).nth(place)?;
+            let is_same = |other: &&AccessFact| {
+                is_alike_at(other, access, self.original(other.span), |call| self.original(call))
+            };
+            let access = found.accesses.iter().filter(is_same).nth(place)?;
             let request = access.request.as_ref()?;
             let assumed = (access.confidence == Confidence::Assumed).then(|| access.assumptions.join("; "));
             Some(Here { units: request.units, ideal: request.ideal, profiled: profiled(access), assumed })
@@ -121,7 +199,14 @@ impl Places {
 
 /// The same place of the source, reached by the same calls.
 fn is_alike(a: &AccessFact, b: &AccessFact) -> bool {
-    a.span == b.span && a.calls == b.calls && a.space == b.space && a.operation == b.operation
+    is_alike_at(a, b, a.span, |call| call)
+}
+
+/// The same where `a` lies elsewhere.
+fn is_alike_at(a: &AccessFact, b: &AccessFact, at: Span, original: impl Fn(Span) -> Span) -> bool {
+    let is_called_alike =
+        a.calls.len() == b.calls.len() && a.calls.iter().zip(&b.calls).all(|(a, b)| original(*a) == *b);
+    at == b.span && is_called_alike && a.space == b.space && a.operation == b.operation
 }
 
 /// Whether the text of a host function launches anything.
@@ -208,7 +293,7 @@ mod tests {
         let given = Given { values: [("s".to_owned(), 2.0)].into(), ..Given::default() };
         let mut job = planner.job(kernel, &[0], &given, &[], &host).expect("a job");
         let mut exact = Exact::default();
-        let number = planner.ask(&mut exact, kernel, &job, &job.args).expect("a launch");
+        let number = planner.ask(&mut exact, kernel, &job, &job.args, &host).expect("a launch");
         let (sources, places) = exact.copy(&input.sources, units());
         let again = analyze(&Input { sources, ..Input::default() });
         // Two floats apart: 64 of 256 B in 8 sectors.
@@ -251,7 +336,7 @@ mod tests {
         };
         assert_eq!((step, by), (&8i32.to_le_bytes().to_vec(), &2.5f32.to_le_bytes().to_vec()));
         let mut exact = Exact::default();
-        let number = planner.ask(&mut exact, kernel, &job, &job.args).expect("a launch");
+        let number = planner.ask(&mut exact, kernel, &job, &job.args, &host).expect("a launch");
         let (sources, places) = exact.copy(&input.sources, units());
         let again = analyze(&Input { sources, ..Input::default() });
         places.tell(number, &again.kernels, kernel, job.launch.block, &mut job.predictions);

@@ -14,6 +14,7 @@ use crate::ir::ast::{
     BinaryOp, Expr, ExprKind, FunctionDef, Init, Name, Stmt, StmtKind, TemplateArg, Type, UnaryOp, Unit,
     VarDecl,
 };
+use crate::ir::facts::ClosureFact;
 use crate::ir::walk;
 use crate::launch::persist::{PersistFact, PersistKind};
 use crate::source::{Sources, Span};
@@ -101,9 +102,7 @@ impl<'a> HostCode<'a> {
         if fact.kind == PersistKind::SetAside {
             return Err("no access-policy window is set beside this set-aside".to_owned());
         }
-        let inside = |function: &&Function| function.def.span.contains(fact.span);
-        // The innermost: a method lies in no other function, a lambda's text in its own.
-        let function = self.functions.iter().filter(inside).min_by_key(|f| f.def.span.end - f.def.span.start);
+        let function = self.around(fact.span);
         let function = function.ok_or("the function around it was not understood")?;
         let last = |what: What, name: &str| {
             let before = function.settings.iter().filter(|s| s.what == what && s.at.start < fact.span.start);
@@ -155,6 +154,71 @@ impl<'a> HostCode<'a> {
             }
         });
         if changes { Passed::Several } else { Passed::Unknown }
+    }
+
+    /// The variable or parameter that a name means at a place.
+    pub fn declaration(&self, at: Span, name: &str) -> Option<&'a VarDecl> {
+        let def = self.around(at)?.def;
+        let mut found = def.params.iter().find(|param| param.name.as_str() == name);
+        locals(def.body.as_deref().unwrap_or_default(), &mut |local| {
+            if local.name.as_str() == name && local.span.start < at.start {
+                found = Some(local);
+            }
+        });
+        found
+    }
+
+    /// Whether a variable is one that C++ knows the value of when it compiles.
+    pub fn is_constant(&self, variable: &VarDecl, at: Span) -> bool {
+        self.is_constant_to(variable, at, 0)
+    }
+
+    fn is_constant_to(&self, variable: &VarDecl, at: Span, depth: u32) -> bool {
+        let is_const = variable.storage.is_const || variable.storage.is_constexpr;
+        let init = match &variable.init {
+            Init::Assign(value) => std::slice::from_ref(&**value),
+            Init::Paren(values) | Init::Brace(values) => values,
+            Init::None => return false,
+        };
+        if !is_const || depth > DEEPEST {
+            return false;
+        }
+        let body: Vec<Stmt> =
+            init.iter().map(|value| Stmt { span: value.span, kind: StmtKind::Expr(value.clone()) }).collect();
+        let mut known = true;
+        walk::expressions(&body, &mut |part| {
+            known &= match &part.kind {
+                ExprKind::Name(path) => self
+                    .declaration(at, path.name.as_str())
+                    .is_none_or(|other| self.is_constant_to(other, at, depth + 1)),
+                ExprKind::Call { .. } | ExprKind::Index(..) | ExprKind::Field { .. } | ExprKind::This => {
+                    false
+                }
+                _ => true,
+            };
+        });
+        known
+    }
+
+    /// Whether a step changes one of the variables that a lambda captures.
+    pub fn changes(&self, fact: &ClosureFact) -> bool {
+        self.around(fact.span).is_some_and(|function| {
+            let captured = |name: &Name| fact.captures.iter().any(|capture| capture.name == name.as_str());
+            function.changing.iter().any(captured)
+        })
+    }
+
+    /// A member of the class around a lambda that its text uses.
+    pub fn member_used(&self, fact: &ClosureFact) -> Option<Name> {
+        let class = self.types.class(self.around(fact.span)?.def.class?)?;
+        let is_member = |name: &&Name| class.fields.iter().any(|field| field.name == **name);
+        fact.others.iter().find(is_member).copied()
+    }
+
+    /// The innermost function around a place: a method lies in no other function, a lambda's text in its own.
+    fn around(&self, at: Span) -> Option<&Function<'a>> {
+        let inside = self.functions.iter().filter(|function| function.def.span.contains(at));
+        inside.min_by_key(|function| function.def.span.end - function.def.span.start)
     }
 
     /// The limit that is set before the window in its function, else the only one of the project.
@@ -311,6 +375,27 @@ fn binary(op: BinaryOp, a: f64, b: f64, whole: bool) -> Option<f64> {
         | BinaryOp::Or
         | BinaryOp::Other => None,
     }
+}
+
+/// Calls `f` for every variable that a body declares, those of lambdas in it included.
+fn locals<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a VarDecl)) {
+    walk::statements(body, &mut |stmt| {
+        if let StmtKind::Decl(vars) = &stmt.kind {
+            vars.iter().for_each(&mut *f);
+        } else if let StmtKind::RangeFor { var, .. } = &stmt.kind {
+            f(var);
+        }
+    });
+    walk::expressions(body, &mut |expr| {
+        if let ExprKind::Lambda(lambda) = &expr.kind {
+            lambda.params.iter().for_each(&mut *f);
+            walk::statements(&lambda.body, &mut |stmt| {
+                if let StmtKind::Decl(vars) = &stmt.kind {
+                    vars.iter().for_each(&mut *f);
+                }
+            });
+        }
+    });
 }
 
 fn function(def: &FunctionDef) -> Option<Function<'_>> {

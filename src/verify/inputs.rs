@@ -5,15 +5,17 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::exact::literal;
+use super::closure::{self, Closure, Holds};
+use super::exact::{Spelt, Text, literal};
 use super::job::{Arg, Buffer, Fill};
+use super::slice::after_captures;
 use super::tensor;
 use crate::ir::ast::{
     Alias, Expr, ExprKind, FunctionDef, Init, Name, Path, StructDef, TemplateArg, TemplateParamKind, Type,
     Unit,
 };
 use crate::lower::vendor;
-use crate::source::{FileId, Span};
+use crate::source::{FileId, Sources, Span};
 
 /// What is known of one parameter; `None` is filled plausibly.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +23,7 @@ pub struct Known {
     /// A scalar's value.
     pub value: Option<f64>,
     /// Numbers in a struct, in the order of its fields.
-    pub fields: Vec<f64>,
+    pub fields: Vec<Option<f64>>,
     /// Bytes of the buffer behind a pointer.
     pub extent_bytes: Option<u64>,
     /// Integers in the buffer are in `0..limit`.
@@ -251,6 +253,7 @@ impl<'a> Types<'a> {
             let interned = Name::new(name);
             WORDS.contains(&name)
                 || text.contains("::")
+                || name.starts_with(closure::PREFIX)
                 || integer(&[name]).is_some()
                 || builtin(name).is_some()
                 || self.structs.contains_key(&interned)
@@ -273,49 +276,198 @@ impl<'a> Types<'a> {
         self.macros.get(&name)
     }
 
+    pub fn class(&self, name: Name) -> Option<&'a StructDef> {
+        self.structs.get(&name).copied()
+    }
+
     /// One argument per parameter of `kernel`, whose instance is `instance`: `k<float, 16>`. Integers that nothing is
-    /// known of become `sizes`.
+    /// known of become `sizes`; for what is passed a lambda, `closures` has its class by the parameter's name.
     pub fn arguments(
         &self,
         kernel: &FunctionDef,
         instance: &str,
         sizes: Sizes,
+        closures: &[(String, Closure)],
         known: &dyn Fn(&str) -> Known,
     ) -> Result<Vec<Arg>, String> {
         let params = parameters(kernel, instance)?;
-        let is_open = |param: &&Parameter| {
-            matches!(self.shape(param.ty, &param.env, 0), Ok(Shape::Int(4..)))
-                && known(&param.name).value.is_none()
+        let closure = |param: &Parameter| {
+            closures.iter().find(|(name, _)| *name == param.name).map(|(_, closure)| closure)
         };
-        let open: Vec<&str> = params.iter().filter(is_open).map(|param| param.name.as_str()).collect();
+        let mut open: Vec<String> = Vec::new();
+        for param in &params {
+            let shape = self.shape(param.ty, &param.env, 0);
+            match closure(param) {
+                Some(closure) => self.add_open(closure, &param.name, known, &mut open),
+                None if matches!(shape, Ok(Shape::Int(4..))) && known(&param.name).value.is_none() => {
+                    open.push(param.name.clone());
+                }
+                None => {}
+            }
+        }
+        let size = |name: &str| {
+            let place = open.iter().position(|open| *open == name);
+            place.map_or(sizes.limit(), |place| sizes.at(place, open.len()))
+        };
         let params = params.iter().enumerate().map(|(index, param)| {
             let name = param.name.as_str();
-            let place = open.iter().position(|open| *open == name);
-            let size = place.map_or(sizes.limit(), |place| sizes.at(place, open.len()));
-            let making = Making { env: &param.env, size, limit: sizes.limit(), known };
+            let making = Making { env: &param.env, size: size(name), limit: sizes.limit(), known };
             let what =
                 if name.is_empty() { format!("parameter {index}") } else { format!("parameter `{name}`") };
-            let made =
-                self.shape(param.ty, making.env, 0).and_then(|shape| self.argument(&shape, name, &making));
+            let made = match closure(param) {
+                Some(closure) => self.captured(closure, name, &size, &making),
+                None => {
+                    self.shape(param.ty, making.env, 0).and_then(|shape| self.argument(&shape, name, &making))
+                }
+            };
             made.map_err(|why| format!("{what}: {why}"))
         });
         params.collect()
     }
 
     /// What stands for each argument in the source of a launch.
-    pub fn literals(&self, kernel: &FunctionDef, instance: &str, args: &[Arg]) -> Vec<String> {
+    pub fn spelt(
+        &self,
+        kernel: &FunctionDef,
+        instance: &str,
+        args: &[Arg],
+        closures: &[(String, Closure)],
+        sources: &Sources,
+    ) -> Spelt {
         let params = parameters(kernel, instance).unwrap_or_default();
-        let literals = params.iter().zip(args).map(|(param, arg)| {
+        let mut spelt = Spelt::default();
+        for (param, arg) in params.iter().zip(args) {
+            let closure = closures.iter().find(|(name, _)| *name == param.name);
+            if let (Some((_, closure)), Arg::Struct { bytes, .. }) = (closure, arg) {
+                let lambda = self.spell(closure, bytes, sources, &mut spelt);
+                spelt.args.push(lambda);
+                continue;
+            }
             let is_float = matches!(self.shape(param.ty, &param.env, 0), Ok(Shape::Float(_)));
-            match (&param.packed, arg) {
+            let text = match (&param.packed, arg) {
                 (None, _) => literal(arg, is_float),
                 // Nothing but its type says what a pack holds, and a null pointer loses it.
                 (Some(ty), Arg::Buffer(_)) => format!("({ty})cudalint_made_up"),
                 (Some(ty), Arg::Scalar { .. }) => format!("({ty}){}", literal(arg, is_float)),
                 (Some(_), Arg::Struct { .. }) => literal(arg, is_float),
+            };
+            spelt.args.push(Text::from(text));
+        }
+        spelt
+    }
+
+    /// A lambda as source, with what it captures declared before it.
+    fn spell(&self, closure: &Closure, bytes: &[u8], sources: &Sources, spelt: &mut Spelt) -> Text {
+        for (name, ty) in &closure.types {
+            spelt.before.push(&format!("using {name} = {ty}; "));
+        }
+        for (ty, name, value) in &closure.constants {
+            spelt.before.push(&format!("const {ty} {name} = {value}; "));
+        }
+        let fields = self.members(closure).unwrap_or_default();
+        for (member, (at, shape)) in closure.members.iter().zip(fields) {
+            let range = at as usize..(at + shape.bytes()) as usize;
+            let bytes = bytes.get(range).unwrap_or_default();
+            match (&member.holds, shape) {
+                (Holds::Closure(inner), _) => {
+                    let lambda = self.spell(inner, bytes, sources, spelt);
+                    spelt.before.push(&format!("auto {} = ", member.name));
+                    spelt.before.append(lambda);
+                    spelt.before.push("; ");
+                }
+                (Holds::Value(_), shape @ (Shape::Int(_) | Shape::Float(_))) => {
+                    let value =
+                        literal(&Arg::Scalar { bytes: bytes.to_vec() }, matches!(shape, Shape::Float(_)));
+                    spelt.before.push(&format!("{} = {value}; ", member.declared));
+                }
+                (
+                    Holds::Value(_),
+                    Shape::Pointer(_) | Shape::Struct(..) | Shape::Array(..) | Shape::Tensor(..),
+                ) => {
+                    spelt.params.push(member.resolved.clone());
+                }
             }
-        });
-        literals.collect()
+        }
+        spelt.file = Some(closure.lambda.file);
+        let text = sources.text(closure.lambda);
+        let after = after_captures(text).unwrap_or(0) as u32;
+        let mut lambda = Text::from("[=]".to_owned());
+        lambda.copy(sources, Span { start: closure.lambda.start + after, ..closure.lambda });
+        lambda
+    }
+
+    /// The captured integers that nothing is known of: `f.n`.
+    fn add_open(&self, closure: &Closure, path: &str, known: &dyn Fn(&str) -> Known, out: &mut Vec<String>) {
+        let env = names(closure);
+        for member in &closure.members {
+            let name = format!("{path}.{}", member.name);
+            match &member.holds {
+                Holds::Closure(inner) => self.add_open(inner, &name, known, out),
+                Holds::Value(ty) => {
+                    let is_told = known(&name).value.is_some() || matches!(member.numbers[..], [Some(_)]);
+                    if matches!(self.shape(ty, &env, 0), Ok(Shape::Int(4..))) && !is_told {
+                        out.push(name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bytes of a lambda's class, with buffers for the pointers that it captures.
+    fn captured(
+        &self,
+        closure: &Closure,
+        path: &str,
+        size: &dyn Fn(&str) -> u32,
+        making: &Making,
+    ) -> Result<Arg, String> {
+        let fields = self.members(closure)?;
+        let mut bytes = vec![0; usize::try_from(class(&fields).bytes()).map_err(|_| "too large".to_owned())?];
+        let mut pointers = Vec::new();
+        let env = names(closure);
+        for (member, (at, shape)) in closure.members.iter().zip(&fields) {
+            let full = format!("{path}.{}", member.name);
+            let known = (making.known)(&full);
+            let making = Making { env: &env, size: size(&full), ..*making };
+            match (&member.holds, shape) {
+                (Holds::Closure(inner), _) => {
+                    let Arg::Struct { bytes: held, pointers: to } =
+                        self.captured(inner, &full, size, &making)?
+                    else {
+                        continue;
+                    };
+                    bytes.iter_mut().skip(*at as usize).zip(held).for_each(|(to, from)| *to = from);
+                    pointers.extend(to.into_iter().map(|(inner, buffer)| (*at as usize + inner, buffer)));
+                }
+                (Holds::Value(_), Shape::Pointer(to)) => {
+                    pointers.push((*at as usize, self.buffer(to, &member.name, &known, &making, 0)?));
+                }
+                (Holds::Value(_), shape) => {
+                    let told = known.value.map(|value| vec![Some(value)]);
+                    let mut numbers = told.unwrap_or_else(|| member.numbers.clone()).into_iter();
+                    let name = &member.name;
+                    self.fill_struct(shape, *at, name, &making, &mut numbers, &mut bytes, &mut pointers)?;
+                }
+            }
+        }
+        Ok(Arg::Struct { bytes, pointers })
+    }
+
+    /// What a lambda's class holds, by byte offsets.
+    fn members(&self, closure: &Closure) -> Result<Vec<(u64, Shape)>, String> {
+        let env = names(closure);
+        let mut fields: Vec<(u64, Shape)> = Vec::new();
+        for member in &closure.members {
+            let shape = match &member.holds {
+                Holds::Closure(inner) => class(&self.members(inner)?),
+                Holds::Value(ty) => self
+                    .shape(ty, &env, 0)
+                    .map_err(|why| format!("`{}`, which the lambda captures: {why}", member.name))?,
+            };
+            let end = fields.last().map_or(0, |(at, shape)| at + shape.bytes());
+            fields.push((end.next_multiple_of(shape.align()), shape));
+        }
+        Ok(fields)
     }
 
     fn argument(&self, shape: &Shape, name: &str, making: &Making) -> Result<Arg, String> {
@@ -345,7 +497,7 @@ impl<'a> Types<'a> {
         at: u64,
         name: &str,
         making: &Making,
-        numbers: &mut dyn Iterator<Item = f64>,
+        numbers: &mut dyn Iterator<Item = Option<f64>>,
         bytes: &mut [u8],
         pointers: &mut Vec<(usize, Buffer)>,
     ) -> Result<(), String> {
@@ -382,7 +534,7 @@ impl<'a> Types<'a> {
             }
             Shape::Int(_) | Shape::Float(_) => {
                 let mut value = Vec::new();
-                scalar(shape, name, numbers.next(), making.size, &mut value);
+                scalar(shape, name, numbers.next().flatten(), making.size, &mut value);
                 for (place, byte) in bytes.iter_mut().skip(at as usize).zip(value) {
                     *place = byte;
                 }
@@ -614,6 +766,12 @@ fn parameters<'k>(kernel: &'k FunctionDef, instance: &str) -> Result<Vec<Paramet
         let place = kernel.template.iter().position(|param| param.is_pack).unwrap_or(kernel.template.len());
         let pack = kernel.template.get(place).map_or(param.name, |pack| pack.name);
         for (at, held) in written.iter().skip(place).enumerate() {
+            if held == crate::launch::kernel::LAMBDA {
+                return Err(format!(
+                    "parameter `{}`: the type of a lambda in a pack has no name",
+                    param.name
+                ));
+            }
             let arg = parsed(held).filter(|_| held != pack.as_str());
             let arg =
                 arg.ok_or_else(|| format!("parameter `{}`: no launch says what the pack holds", param.name))?;
@@ -626,7 +784,7 @@ fn parameters<'k>(kernel: &'k FunctionDef, instance: &str) -> Result<Vec<Paramet
 }
 
 /// The template arguments of an instance: `float` and `16` of `k<float, 16>`.
-fn written(instance: &str) -> Vec<String> {
+pub fn written(instance: &str) -> Vec<String> {
     let inside = instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>'));
     split(inside.map_or("", |(inside, _)| inside))
 }
@@ -647,6 +805,20 @@ fn environment(kernel: &FunctionDef, instance: &str) -> Env {
         }
     }
     env
+}
+
+/// What the names mean that a lambda's class has from the host.
+fn names(closure: &Closure) -> Env {
+    let types = closure.types.iter().map(|(name, ty)| (name, ty));
+    let constants = closure.constants.iter().map(|(_, name, value)| (name, value));
+    let named = types.chain(constants).filter_map(|(name, text)| Some((Name::new(name), parsed(text)?)));
+    named.collect()
+}
+
+fn class(fields: &[(u64, Shape)]) -> Shape {
+    let align = fields.iter().map(|(_, shape)| shape.align()).max().unwrap_or(1);
+    let end = fields.last().map_or(1, |(at, shape)| at + shape.bytes());
+    Shape::Struct(end.next_multiple_of(align), align, fields.to_vec())
 }
 
 /// Splits at the commas outside brackets.
@@ -670,7 +842,7 @@ fn number_arg(value: u64) -> TemplateArg {
 }
 
 /// `float`, `unsigned int`, `float4*`, `16`, `true`.
-fn parsed(text: &str) -> Option<TemplateArg> {
+pub fn parsed(text: &str) -> Option<TemplateArg> {
     let text = text.trim();
     if let Some(pointee) = text.strip_suffix('*') {
         let Some(TemplateArg::Type(to)) = parsed(pointee) else { return None };
@@ -882,7 +1054,8 @@ mod tests {
         let types = Types::of(units());
         let kernel =
             units().flat_map(|unit| &unit.functions).find(|f| f.qualifiers.kernel).expect("a kernel");
-        let args = types.arguments(kernel, "k", Sizes::Equal(64), &|_| Known::default()).expect("arguments");
+        let args =
+            types.arguments(kernel, "k", Sizes::Equal(64), &[], &|_| Known::default()).expect("arguments");
         // 3 floats; 4 shorts; 2 doubles; 6 + 2 words, a float, padding, a double; a pointer, 6 words.
         let sizes: Vec<usize> = args
             .iter()
@@ -914,7 +1087,7 @@ mod tests {
         let mut kernels = units().flat_map(|unit| &unit.functions).filter(|f| f.qualifiers.kernel);
         let kernel = kernels.next().expect("a kernel");
         assert_eq!(types.instance(kernel, "k<step, flag>", 128).0, "k<step, true>");
-        let args = types.arguments(kernel, "k<step, true>", Sizes::Equal(8), &|_| Known::default());
+        let args = types.arguments(kernel, "k<step, true>", Sizes::Equal(8), &[], &|_| Known::default());
         let args = args.expect("arguments");
         assert_eq!(args.get(1), Some(&Arg::Struct { bytes: vec![0], pointers: Vec::new() }));
     }

@@ -11,6 +11,7 @@
 pub mod job;
 
 mod child;
+mod closure;
 pub mod compare;
 pub mod compile;
 mod counters;

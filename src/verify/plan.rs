@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
+use super::closure::{self, Closure};
 use super::exact::Exact;
 use super::host::{HostCode, Passed};
-use super::inputs::{Known, Sizes, Types};
+use super::inputs::{Known, Sizes, Types, written};
 use super::job::{Arg, Direction, Fixed, Job, Launch, Prediction, Space};
-use super::slice::{Slicer, has_dynamic_shared};
+use super::slice::{Functor, Slicer, has_dynamic_shared};
 use crate::ir::ast::{ExprKind, FunctionDef, Name, Type, Unit, VarDecl};
 use crate::ir::facts::{AccessFact, Confidence, KernelFact, MemorySpace, Operation, ParamFact};
 use crate::ir::walk;
@@ -85,10 +86,10 @@ impl<'a> Planner<'a> {
         for (name, body) in macros {
             types.define(name, body);
         }
-        let functions = units.into_iter().flat_map(|unit| &unit.functions);
+        let functions = units.clone().into_iter().flat_map(|unit| &unit.functions);
         let kernels = functions.filter(|f| f.qualifiers.kernel && f.body.is_some());
         let kernels = kernels.map(|function| (function.name_span, function.as_ref())).collect();
-        let slicer = Slicer::new(sources);
+        let slicer = Slicer::new(sources).reading(units);
         let (defines, build_defines, include_dirs) = (Vec::new(), Vec::new(), Vec::new());
         Planner { sources, slicer, types, kernels, defines, build_defines, include_dirs }
     }
@@ -108,23 +109,32 @@ impl<'a> Planner<'a> {
         let definition =
             self.kernels.get(&kernel.name_span).ok_or("the kernel's parameters are not known")?;
         let width = given.block.unwrap_or(kernel.shape.block)[0];
-        let (name, made) = self.types.instance(definition, &kernel.name, width);
+        let closures = closure::closures(kernel, host, self.sources, given.most)?;
+        let functors: Vec<Functor> = closures.iter().flat_map(|(_, closure)| closure.functors()).collect();
+        let (name, made) =
+            self.types.instance(definition, &with_classes(definition, &kernel.name, &closures), width);
         if let Some(callable) = made_up_callable(definition, &made) {
             return Err(format!(
                 "`{callable}` is a lambda's type or another that no launch names, and the kernel calls it"
             ));
         }
-        let source = self.slicer.slice(file, kernel.seen_from, &name)?;
-        let mut passed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let source = self.slicer.slice(file, kernel.seen_from, &name, &functors)?;
+        let mut passed: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
         let mut several: Vec<&str> = Vec::new();
         let params = parameters(kernel);
         for (place, (name, value)) in params.iter().enumerate() {
             let is_told = value.is_some() || given.values.contains_key(name);
             let is_pointer = kernel.params.get(place).is_some_and(|param| param.is_pointer);
+            if let Some(fact) = kernel.params.get(place).and_then(|param| param.closure.as_ref()) {
+                if host.changes(fact) {
+                    several.push(name);
+                }
+                continue;
+            }
             let Some(launch) = kernel.shape.span.filter(|_| !is_told && !is_pointer) else { continue };
             match host.passed(launch, place) {
                 Passed::Fields(fields) => {
-                    passed.insert(name, fields);
+                    passed.insert(name, fields.into_iter().map(Some).collect());
                 }
                 Passed::Several => several.push(name),
                 Passed::Unknown => {}
@@ -139,7 +149,8 @@ impl<'a> Planner<'a> {
             extent_bytes: given.extents.get(name).copied(),
             index_limit: None,
         };
-        let fixes = proposals.iter().map(|proposal| self.fixed(file, kernel.seen_from, &name, proposal));
+        let fixes = proposals.iter();
+        let fixes = fixes.map(|proposal| self.fixed(file, kernel.seen_from, &name, &functors, proposal));
         let all = kernel.accesses.iter().enumerate().filter_map(|(index, access)| {
             let prediction = self.prediction(index as u64, access)?;
             let merged_with = self.merged_with(kernel, access);
@@ -170,13 +181,22 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(Job {
-            args: self.types.arguments(definition, &name, given.sizes.unwrap_or(SIZES[0]), &known)?,
+            args: self.types.arguments(
+                definition,
+                &name,
+                given.sizes.unwrap_or(SIZES[0]),
+                &closures,
+                &known,
+            )?,
             launch: launch(kernel, given, &source),
             predictions,
             others,
             params: params.iter().map(|(name, _)| name.clone()).collect(),
             made_up: made,
-            whole_file: Some(self.sources.get(kernel.seen_from.unwrap_or(file)).text.clone()),
+            // The class of a lambda is in the slice alone.
+            whole_file: functors
+                .is_empty()
+                .then(|| self.sources.get(kernel.seen_from.unwrap_or(file)).text.clone()),
             fixes: fixes.collect::<Result<_, _>>()?,
             defines: self.defines_of(kernel.seen_from.unwrap_or(file)),
             include_dirs: self.include_dirs(kernel.seen_from.unwrap_or(file)),
@@ -279,10 +299,18 @@ impl<'a> Planner<'a> {
 
     /// Asks what the analysis says of the launch of `job` with `args`; the number of the question. `None` where the launch cannot
     /// be written down.
-    pub fn ask(&self, exact: &mut Exact, kernel: &KernelFact, job: &Job, args: &[Arg]) -> Option<usize> {
+    pub fn ask(
+        &self,
+        exact: &mut Exact,
+        kernel: &KernelFact,
+        job: &Job,
+        args: &[Arg],
+        host: &HostCode,
+    ) -> Option<usize> {
         let definition = self.kernels.get(&kernel.name_span)?;
-        let literals = self.types.literals(definition, &job.kernel, args);
-        Some(exact.add(kernel, &job.kernel, job.launch, &literals))
+        let closures = closure::closures(kernel, host, self.sources, None).ok()?;
+        let spelt = self.types.spelt(definition, &job.kernel, args, &closures, self.sources);
+        Some(exact.add(kernel, &before_classes(&job.kernel), job.launch, spelt))
     }
 
     fn defines_of(&self, file: FileId) -> Vec<String> {
@@ -306,26 +334,42 @@ impl<'a> Planner<'a> {
         file: FileId,
         seen_from: Option<FileId>,
         kernel: &str,
+        functors: &[Functor],
         proposal: &Proposal,
     ) -> Result<Fixed, String> {
-        let mut sources = Sources::default();
-        for id in self.sources.ids() {
+        const MISFIT: &str = "the fix does not fit the file";
+        let edits = |id: FileId| {
             let mut here: Vec<Edit> =
                 proposal.edits.iter().filter(|edit| edit.span.file == id).cloned().collect();
             here.sort();
             here.dedup();
-            let text =
-                fix::apply(&self.sources.get(id).text, &here).ok_or("the fix does not fit the file")?;
+            here
+        };
+        let mut sources = Sources::default();
+        for id in self.sources.ids() {
+            let text = fix::apply(&self.sources.get(id).text, &edits(id)).ok_or(MISFIT)?;
             sources.add(SourceFile::new(self.sources.path(id), text));
         }
+        let moved = functors.iter().map(|functor| {
+            let (file, edits) = (functor.lambda.file, edits(functor.lambda.file));
+            let to = |offset: u32| {
+                let before: Vec<Edit> =
+                    edits.iter().filter(|edit| edit.span.end <= offset).cloned().collect();
+                let text = self.sources.get(file).text.get(..offset as usize)?;
+                Some(fix::apply(text, &before)?.len())
+            };
+            let lambda = Span::new(file, to(functor.lambda.start)?, to(functor.lambda.end)?);
+            Some(Functor { lambda, ..functor.clone() })
+        });
+        let functors: Vec<Functor> = moved.collect::<Option<_>>().ok_or(MISFIT)?;
         // nvcc reads other files from disk, where they are not fixed.
         let is_alone = proposal.edits.iter().all(|edit| edit.span.file == file);
         Ok(Fixed {
             title: proposal.title.clone(),
             rule: proposal.rule.clone(),
             ids: proposal.accesses.iter().map(|&index| index as u64).collect(),
-            source: Slicer::new(&sources).slice(file, seen_from, kernel)?,
-            whole_file: is_alone.then(|| sources.get(file).text.clone()),
+            source: self.slicer.of(&sources).slice(file, seen_from, kernel, &functors)?,
+            whole_file: (is_alone && functors.is_empty()).then(|| sources.get(file).text.clone()),
             count_requests: proposal.saves_requests,
         })
     }
@@ -377,6 +421,35 @@ fn parameters(kernel: &KernelFact) -> Vec<(String, Option<f64>)> {
         }
     };
     kernel.params.iter().flat_map(of).collect()
+}
+
+/// The instance with the classes of lambdas for the template parameters that are their types.
+fn with_classes(kernel: &FunctionDef, instance: &str, closures: &[(String, Closure)]) -> String {
+    let mut args = written(instance);
+    for (param, closure) in closures {
+        let param = kernel.params.iter().find(|known| known.name.as_str() == param);
+        let Some(Type::Named(path)) = param.map(|param| &param.ty) else { continue };
+        let place = kernel.template.iter().position(|known| Some(known.name) == path.as_simple());
+        if let Some(arg) = place.and_then(|place| args.get_mut(place)) {
+            arg.clone_from(&closure.name);
+        }
+    }
+    match instance.split_once('<') {
+        Some((plain, _)) if !closures.is_empty() => format!("{plain}<{}>", args.join(", ")),
+        _ => instance.to_owned(),
+    }
+}
+
+/// The instance with the template arguments before the first lambda's class: the others are deduced.
+fn before_classes(instance: &str) -> String {
+    let args = written(instance);
+    match (instance.split_once('<'), args.iter().position(|arg| arg.starts_with(closure::PREFIX))) {
+        (Some((plain, _)), Some(0)) => plain.to_owned(),
+        (Some((plain, _)), Some(first)) => {
+            format!("{plain}<{}>", args.get(..first).unwrap_or_default().join(", "))
+        }
+        _ => instance.to_owned(),
+    }
 }
 
 /// A template parameter that was made up and whose values the kernel calls: no number stands in for those.

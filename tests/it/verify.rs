@@ -128,7 +128,7 @@ fn slices_compile() {
     let file = sources.add(cudalint::source::SourceFile::new("kernels.cu", KERNELS.to_owned()));
     for kernel in ["strides", "structs", "whole_structs", "view::column<double, 2>", "transpose", "hangs"] {
         let source = verify::Slicer::new(&sources)
-            .slice(file, None, kernel)
+            .slice(file, None, kernel, &[])
             .unwrap_or_else(|why| panic!("{kernel}: {why}"));
         let request = request(&source, kernel, 90);
         if let Err(log) = compile::nvrtc(&request) {
@@ -185,6 +185,20 @@ fn a_dry_run_compiles_for_the_architecture_that_is_named() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("--arch sm_35: NVRTC") && said.contains("sm_90"), "{said}");
+}
+
+/// No compiler takes a lambda of host code without its host, or a macro that no file defines.
+#[test]
+fn lambdas_and_loop_macros_compile() {
+    let Some(()) = nvrtc() else { return };
+    let dry = ["--isolated", "--all", "--dry-run", "--arch", "sm_90"];
+    let kernels = [("lambdas", "each", 4), ("types", "each", 1), ("templates", "typed_loop", 1)];
+    for (file, kernel, launches) in kernels {
+        let path = format!("fixtures/kernels/language/{file}.cu");
+        let output = cudalint(&[dry.as_slice(), &["--kernel", kernel, &path]].concat());
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(shown.matches("// compiles for sm_90 with NVRTC ").count(), launches, "{shown}");
+    }
 }
 
 #[test]

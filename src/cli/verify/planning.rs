@@ -174,7 +174,7 @@ pub fn plan(
             project_plan.kernel(kernel, &given, &own, &mut kernels, &mut findings);
             planned.resize(kernels.len() - first, kernel);
         }
-        predict_here(&planner, &input, &known, &planned, kernels.get_mut(first..).unwrap_or_default());
+        predict_here(&planner, &host, &input, &known, &planned, kernels.get_mut(first..).unwrap_or_default());
         let facts = persist::facts(&known.project, &input.sources);
         let others = here.iter().filter(|_| args.kernel.is_none());
         for (finding, fails) in others.filter(|(finding, _)| is_about_nothing_else(finding, &own)) {
@@ -201,6 +201,7 @@ pub fn plan(
 /// Has the very launches analysed that are to be run, and adds to each prediction what is predicted there.
 fn predict_here(
     planner: &Planner,
+    host: &HostCode,
     input: &Input,
     known: &Analysis,
     facts: &[&KernelFact],
@@ -218,7 +219,7 @@ fn predict_here(
         let questions = std::iter::once(job.args.as_slice()).chain(variants).map(|args| {
             let number = match seen.iter().find(|(known, _)| *known == args) {
                 Some((_, number)) => *number,
-                None => planner.ask(&mut exact, fact, job, args),
+                None => planner.ask(&mut exact, fact, job, args, host),
             };
             seen.push((args, number));
             number

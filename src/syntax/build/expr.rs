@@ -385,7 +385,10 @@ impl<'a> Builder<'a> {
     fn lambda(&mut self, node: Node) -> ExprKind {
         let flat = self.flat;
         let captures = flat.field(node, Field::Captures);
-        let by_reference = captures.is_some_and(|captures| self.text(captures).contains('&'));
+        let text = captures.map_or("", |captures| self.text(captures));
+        let items: Vec<&str> = text.trim_matches(['[', ']']).split(',').map(str::trim).collect();
+        let by_reference = items.iter().any(|item| item.starts_with('&'));
+        let takes_this = items.iter().any(|item| ["this", "*this"].contains(item));
         let renamed = captures.map_or_else(Vec::new, |captures| self.init_captures(captures));
         let params = flat.field(node, Field::Declarator).and_then(|n| flat.field(n, Field::Parameters));
         let params = params.map_or_else(Vec::new, |list| self.parameters(list));
@@ -405,6 +408,7 @@ impl<'a> Builder<'a> {
             params,
             body,
             by_reference,
+            takes_this,
             is_device,
         }))
     }

@@ -9,18 +9,22 @@
 //! macro and `#if`, and CUDA's own device headers; dropped are host functions, host members of classes, other headers.
 //! Kept text stands in its own line and column, so that the machine code's line table speaks of the project's files.
 
+mod functor;
+mod grid_loops;
 mod items;
 mod prelude;
 mod tokens;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::source::{FileId, Sources};
+use crate::ir::ast::{Name, Unit};
+use crate::source::{FileId, Sources, Span};
 use crate::syntax::conditional::{self, Avoided};
+pub use functor::after_captures;
 use items::{Item, Macros, Role, directive_named, items};
 
 /// Cuts kernels out of one project; finds once which file includes which.
@@ -29,6 +33,18 @@ pub struct Slicer<'a> {
     sources: &'a Sources,
     /// For each file the project files that it includes, by the path written.
     includes: Vec<Vec<(&'a str, FileId)>>,
+    /// Definitions of loop macros that the project may not have.
+    loops: BTreeMap<Name, String>,
+}
+
+/// A class in place of a lambda, whose own type has no name: it stands where the lambda's function stood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Functor {
+    pub name: String,
+    /// From the `[` to the `}`.
+    pub lambda: Span,
+    /// Its members: what the lambda captures, and what names of the host mean.
+    pub members: String,
 }
 
 impl<'a> Slicer<'a> {
@@ -44,17 +60,36 @@ impl<'a> Slicer<'a> {
                 tokens::tokens(&sources.get(id).text).into_iter().filter_map(|t| include_path(t.text));
             paths.filter_map(|path| Some((path, resolve(sources, &by_name, id, path)?))).collect()
         });
-        Slicer { sources, includes: includes.collect() }
+        Slicer { sources, includes: includes.collect(), loops: BTreeMap::new() }
+    }
+
+    /// With the loop macros of these units.
+    pub fn reading(self, units: impl IntoIterator<Item = &'a Unit>) -> Slicer<'a> {
+        Slicer { loops: grid_loops::definitions(units), ..self }
+    }
+
+    /// The same of other texts of the same files.
+    pub fn of<'b>(&self, sources: &'b Sources) -> Slicer<'b> {
+        Slicer { loops: self.loops.clone(), ..Slicer::new(sources) }
     }
 
     /// One translation unit for `kernel`, as `file` with what it includes (or `seen_from`, or the first file that includes it)
-    /// defines it. `kernel` may be a name expression (`ns::k<float>`); only its last plain name counts. The error
-    /// says what is in the way.
-    pub fn slice(&self, file: FileId, seen_from: Option<FileId>, kernel: &str) -> Result<String, String> {
+    /// defines it. `kernel` may be a name expression (`ns::k<float>`); only its last plain name counts. It may name `functors`,
+    /// whose lambdas the file sees or is seen by. The error says what is in the way.
+    pub fn slice(
+        &self,
+        file: FileId,
+        seen_from: Option<FileId>,
+        kernel: &str,
+        functors: &[Functor],
+    ) -> Result<String, String> {
         let plain = kernel.split('<').next().unwrap_or_default();
         let plain = plain.rsplit("::").next().unwrap_or_default().trim();
-        let root = self.root(seen_from.unwrap_or(file));
+        let user = functors.last().map(|functor| functor.lambda.file);
+        let root = self.root(seen_from.or(user).unwrap_or(file));
         let order = self.included(root);
+        let functors = functors.iter().map(|functor| functor::Parts::of(functor, self.sources));
+        let functors: Vec<functor::Parts> = functors.collect::<Result<_, _>>()?;
         let mut macros = Macros::default();
         for &id in &order {
             for token in tokens::tokens(&self.sources.get(id).text) {
@@ -76,10 +111,18 @@ impl<'a> Slicer<'a> {
         let mut project = Project { slicer: self, macros, files, avoided, open: FxHashSet::default() };
         // Types and constants of the instance are reached too.
         let instance = tokens::tokens(kernel).into_iter().filter(|token| token.kind == tokens::Kind::Word);
-        let instance: Vec<&str> = instance.map(|token| token.text).collect();
+        let instance = instance.map(|token| token.text);
+        let instance: Vec<&str> = instance.chain(functors.iter().flat_map(functor::Parts::uses)).collect();
         let kept = project.reached(&order, plain, &instance)?;
         project.open_features(&kept, plain, &features);
-        Ok(project.text(root, &kept, &instance))
+        let mut text = project.text(root, &kept, &instance, &functors);
+        for functor in &functors {
+            if !text.contains(&functor.begin()) {
+                return Err(format!("the function around the lambda of `{}` was not found", functor.name()));
+            }
+        }
+        project.use_namespaces(&kept, plain, &functors, &mut text);
+        Ok(text)
     }
 
     fn included_by(&self, file: FileId) -> &[(&'a str, FileId)] {
@@ -237,15 +280,11 @@ impl<'a> Project<'_, 'a> {
         }
         // Their names may be pasted together, so nothing can be seen to reach them.
         roots.extend(pasted);
-        for word in instance {
-            let types = by_name.get(word).into_iter().flatten().copied();
-            roots.extend(types.filter(|&place| self.item(place).is_some_and(|item| !item.kernel)));
-        }
         let mut kept: FxHashSet<Place> = roots.iter().copied().collect();
         let mut todo: VecDeque<Place> = roots.into();
         let mut known: FxHashSet<&str> = FxHashSet::default();
-        while let Some(place) = todo.pop_front() {
-            let mut words: Vec<&str> = self.item(place).map(|item| item.uses.clone()).unwrap_or_default();
+        let mut words = instance.to_vec();
+        loop {
             while let Some(word) = words.pop() {
                 if !known.insert(word) {
                     continue;
@@ -259,6 +298,8 @@ impl<'a> Project<'_, 'a> {
                     }
                 }
             }
+            let Some(place) = todo.pop_front() else { break };
+            words.extend(self.item(place).into_iter().flat_map(|item| item.uses.iter().copied()));
         }
         Ok(kept)
     }
@@ -287,7 +328,65 @@ impl<'a> Project<'_, 'a> {
         }
     }
 
-    fn text(&self, root: FileId, kept: &FxHashSet<Place>, instance: &[&str]) -> String {
+    /// Names the namespaces of the kernel and of the functors, so that a name expression need not.
+    fn use_namespaces(
+        &self,
+        kept: &FxHashSet<Place>,
+        kernel: &str,
+        functors: &[functor::Parts],
+        text: &mut String,
+    ) {
+        let is_kernel = |item: &Item| item.kernel && item.names.first() == Some(&kernel);
+        let kernels = kept.iter().filter(|place| self.item(**place).is_some_and(is_kernel));
+        let kernels =
+            kernels.map(|&(file, index)| (file, self.item((file, index)).map_or(0, |item| item.range.start)));
+        let mut paths: Vec<String> = Vec::new();
+        for (file, start) in kernels.chain(functors.iter().map(functor::Parts::place)) {
+            let path = self.namespaces(file, start);
+            for length in 1..=path.len() {
+                paths.push(path.get(..length).unwrap_or_default().join("::"));
+            }
+        }
+        paths.sort();
+        paths.dedup();
+        for path in paths {
+            text.push_str(&format!("using namespace {path};\n"));
+        }
+    }
+
+    /// The names of the namespaces around a place of a file, outermost first.
+    fn namespaces(&self, file: FileId, start: usize) -> Vec<&'a str> {
+        const WORDS: [&str; 3] = ["inline", "namespace", "extern"];
+        let mut open: Vec<Vec<&str>> = Vec::new();
+        let before = self.files.get(&file).into_iter().flatten().take_while(|item| item.range.start < start);
+        for item in before {
+            match item.role {
+                Role::Open => {
+                    open.push(item.names.iter().filter(|name| !WORDS.contains(name)).copied().collect());
+                }
+                Role::Close => {
+                    open.pop();
+                }
+                Role::Directive
+                | Role::Using
+                | Role::Function
+                | Role::Type
+                | Role::Alias
+                | Role::Variable
+                | Role::MacroCall
+                | Role::Dropped => {}
+            }
+        }
+        open.concat()
+    }
+
+    fn text(
+        &self,
+        root: FileId,
+        kept: &FxHashSet<Place>,
+        instance: &[&str],
+        functors: &[functor::Parts],
+    ) -> String {
         let mut uses: FxHashSet<&str> = instance.iter().copied().collect();
         for &place in kept {
             uses.extend(self.item(place).into_iter().flat_map(|item| item.uses.iter().copied()));
@@ -318,7 +417,13 @@ impl<'a> Project<'_, 'a> {
                 uses.remove(name);
             }
         }
-        let mut writer = Writer { out: prelude::text(&uses), at: None, avoided: &self.avoided };
+        let mut out = prelude::text(&uses);
+        for (name, definition) in &self.slicer.loops {
+            if uses.contains(name.as_str()) && self.macros.body(name.as_str()).is_none() {
+                out.push_str(definition);
+            }
+        }
+        let mut writer = Writer { out, at: None, avoided: &self.avoided, functors };
         let mut seen = FxHashSet::default();
         self.write(root, kept, &namespaces, &mut seen, &mut writer);
         writer.out.push('\n');
@@ -372,6 +477,7 @@ impl<'a> Project<'_, 'a> {
                 }
                 Role::Dropped => writer.put_directives(sources, file, item.range.clone()),
             }
+            writer.put_functors(sources, file, &item.range);
         }
     }
 
@@ -403,9 +509,24 @@ struct Writer<'p> {
     /// The file and the end of what was put last.
     at: Option<(FileId, usize)>,
     avoided: &'p FxHashMap<FileId, Vec<Avoided>>,
+    functors: &'p [functor::Parts<'p>],
 }
 
 impl Writer<'_> {
+    /// The functors whose lambdas stand in a declaration.
+    fn put_functors(&mut self, sources: &Sources, file: FileId, range: &Range<usize>) {
+        for functor in self.functors {
+            let (of, start) = functor.place();
+            if of == file && range.contains(&start) {
+                self.out.push_str(&functor.begin());
+                self.at = None;
+                self.put(sources, file, functor.body(), &[]);
+                self.out.push_str("\n};\n");
+                self.at = None;
+            }
+        }
+    }
+
     /// With the branches that are meant where an `#error` stands.
     fn put_avoiding(&mut self, sources: &Sources, file: FileId, range: Range<usize>, blank: &[Range<usize>]) {
         let here = |bytes: &Range<u32>| bytes.start as usize..bytes.end as usize;
@@ -510,7 +631,7 @@ mod tests {
                     int main() { k<<<1, 1>>>({}); }\n";
         let sources = project(&[("src/h.cuh", header), ("src/a.cu", main)]);
         let file = sources.ids().nth(1).expect("two files");
-        let text = Slicer::new(&sources).slice(file, None, "k").expect("a slice");
+        let text = Slicer::new(&sources).slice(file, None, "k", &[]).expect("a slice");
         for kept in ["struct P {", "float* p;", "twice(float x)", "#define N 4", "__global__ void k(P a)"] {
             assert!(text.contains(kept), "`{kept}` is missing in\n{text}");
         }
@@ -529,7 +650,7 @@ mod tests {
         ]);
         let [a, b, header] = [0, 1, 2].map(FileId);
         let slicer = Slicer::new(&sources);
-        let has = |from| slicer.slice(header, from, "k").expect("a slice").contains("#define HALF");
+        let has = |from| slicer.slice(header, from, "k", &[]).expect("a slice").contains("#define HALF");
         assert_eq!([has(None), has(Some(a)), has(Some(b))], [true, true, false]);
     }
 
@@ -543,7 +664,7 @@ mod tests {
         let sources = project(&[("a.cu", text)]);
         let file = sources.ids().next().expect("one file");
         let slicer = Slicer::new(&sources);
-        let text = slicer.slice(file, None, "k").expect("a slice");
+        let text = slicer.slice(file, None, "k", &[]).expect("a slice");
         assert!(!text.contains("#error") && !text.contains("void other"), "{text}");
         // Both where their condition holds and in place of the error, on their own lines.
         for part in
@@ -553,7 +674,7 @@ mod tests {
         }
         assert_eq!(text.matches("typedef double real;").count(), 1);
         assert!(text.contains("#ifdef FEATURE") && !text.contains("void f"), "{text}");
-        let text = slicer.slice(file, None, "f").expect("a slice");
+        let text = slicer.slice(file, None, "f", &[]).expect("a slice");
         assert!(!text.contains("#ifdef FEATURE") && text.contains("void f"), "{text}");
     }
 
@@ -562,7 +683,7 @@ mod tests {
         let sources = project(&[("a.cu", "__global__ void k() {}\n")]);
         let file = sources.ids().next().expect("one file");
         assert_eq!(
-            Slicer::new(&sources).slice(file, None, "x"),
+            Slicer::new(&sources).slice(file, None, "x", &[]),
             Err("no definition of kernel `x` was found".to_owned())
         );
     }

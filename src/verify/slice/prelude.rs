@@ -203,10 +203,6 @@ const COMPLEX: &str = "template <class T> struct alignas(2 * sizeof(T)) complex 
 const PARTS: [&str; 3] = ["abs", "arg", "norm"];
 const FUNCTIONS: [&str; 10] = ["conj", "cos", "cosh", "exp", "log", "proj", "sin", "sinh", "sqrt", "tanh"];
 
-/// Loops over a grid that PyTorch's headers define, and extensions take from there.
-const LOOPS: [(&str, &str, &str); 2] =
-    [("CUDA_KERNEL_LOOP", "i, n", "int"), ("CUDA_KERNEL_LOOP_TYPE", "i, n, T", "T")];
-
 /// Functions of `<cmath>` that NVRTC has in the global namespace only.
 const MATH: [&str; 46] = [
     "abs",
@@ -304,13 +300,6 @@ pub fn text(uses: &FxHashSet<&str>) -> String {
     }
     for name in OLD_INTRINSICS.iter().filter(|name| uses.contains(*name)) {
         out.push_str(&format!("#define {name}(...) {name}_sync(__activemask(), __VA_ARGS__)\n"));
-    }
-    for (name, params, ty) in LOOPS {
-        if uses.contains(name) {
-            out.push_str(&format!(
-                "#define {name}({params}) \\\n for ({ty} i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)\n"
-            ));
-        }
     }
     if uses.contains("register") {
         out.push_str("#define register\n");
