@@ -34,6 +34,16 @@ impl Name {
     pub fn as_str(self) -> &'static str {
         self.0
     }
+
+    /// The member at a place, for those that have no name of their own: no name in a source is spelt so.
+    pub fn member(place: usize) -> Name {
+        Name::new(&format!("[{place}]"))
+    }
+
+    /// The place of a [`Name::member`].
+    pub fn as_member(self) -> Option<usize> {
+        self.0.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+    }
 }
 
 impl std::fmt::Display for Name {

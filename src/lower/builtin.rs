@@ -204,7 +204,7 @@ impl Exec<'_> {
                 Some(Val::Void)
             }
             ("assert", _) => Some(Val::Void),
-            (make, _) if make.starts_with("make_") => {
+            (make, _) if make.starts_with("make_") && !matches!(make, "make_pair" | "make_tuple") => {
                 let of = super::types::vector_type(make.strip_prefix("make_")?)?;
                 let ty = self.named_type(&Path::simple(Name::new(&of.name)));
                 if let ([only], true) = (args, of.fields.len() > 1) {

@@ -172,6 +172,9 @@ impl Exec<'_> {
                 return self.call_function(&def, path.args.as_deref(), values, at);
             }
         }
+        if let Some(value) = self.standard_call(path, args) {
+            return value;
+        }
         // `T(x)` for a user type, or a static method `S<T>::f(x)`.
         let ty = self.named_type(path);
         if !matches!(ty, Ty::Unknown(_)) {

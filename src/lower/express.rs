@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::exec::{Exec, Mode};
 use super::types::{FloatKind, StructTy, TemplateValue, Ty};
-use super::value::{Closure, Obj, Place, Pointer, SlotId, Val};
+use super::value::{ArrayVal, Closure, Obj, Place, Pointer, SlotId, Val};
 use crate::index::expr::{Axis, ExprId, Node, Op, Symbol, Unknown};
 use crate::ir::ast::{self, BinaryOp, CastStyle, Expr, ExprKind, Init, Name, Path, StructDef, UnaryOp};
 use crate::source::Span;
@@ -643,6 +643,13 @@ impl Exec<'_> {
 
     // Conversions.
 
+    /// Is it a list in braces with a value for each field?
+    fn is_list_for(&self, list: &ArrayVal, of: &StructTy) -> bool {
+        list.origin.is_none()
+            && list.known.len() == of.fields.len()
+            && list.len.and_then(|len| self.arena.as_const(len)) == Some(of.fields.len() as i64)
+    }
+
     pub fn convert(&mut self, value: Val, to: &Ty) -> Val {
         match (to, value) {
             // `cg::thread_block_tile<32> tile = …`: what a group is, its value says.
@@ -676,6 +683,12 @@ impl Exec<'_> {
                 let keep = matches!(**to, Ty::Void | Ty::Auto | Ty::Unknown(_));
                 let to = if keep { pointer.to.clone() } else { (**to).clone() };
                 Val::Ptr(Pointer { to, ..pointer })
+            }
+            // `return {grid, block};`
+            (Ty::Struct(of), Val::Array(list)) if self.is_list_for(&list, of) => {
+                let fields = of.fields.iter().zip(list.known.values());
+                let fields = fields.map(|(field, value)| self.convert(value.clone(), &field.ty)).collect();
+                Val::Obj(Rc::new(Obj { ty: of.clone(), fields, origin: None }))
             }
             // `T *s = SharedMemory<T>();`
             (Ty::Ptr(_), Val::Obj(obj)) => match self.conversion(&obj) {

@@ -58,7 +58,16 @@ impl Exec<'_> {
                     },
                     value => Val::Ref(Rc::new(self.deref(value, expr.span))),
                 };
-                self.member(base, member.name)
+                let place = match member.name.as_member() {
+                    Some(place) => self.nth_member(base, place),
+                    None => self.member(base, member.name),
+                };
+                // Of every device that CUDA runs on (`cudaDeviceProp::warpSize`), and what projects copy from it.
+                let is_warp = matches!(member.name.as_str(), "warpSize" | "warp_size");
+                if is_warp && self.mode == Mode::Host && !matches!(place, Place::Slot { .. }) {
+                    return Place::Value(Val::Int(self.arena.constant(32), Ty::INT));
+                }
+                place
             }
             ExprKind::Assign(..) | ExprKind::Unary(UnaryOp::PreInc | UnaryOp::PreDec, _) => {
                 self.discard(expr);
@@ -263,6 +272,21 @@ impl Exec<'_> {
             other => {
                 let atom = self.atom(&other);
                 Place::Value(self.opaque_of(&Ty::Unknown("pointer whose origin is not seen"), vec![atom]))
+            }
+        }
+    }
+
+    /// What the name at `place` of a structured binding stands for.
+    fn nth_member(&mut self, base: Val, place: usize) -> Place {
+        let name = match &self.type_of(&base) {
+            Ty::Struct(of) => of.fields.get(place).map(|field| field.name),
+            _ => None,
+        };
+        match name {
+            Some(name) => self.member(base, name),
+            None => {
+                let atom = self.atom(&base);
+                Place::Value(self.opaque_of(&Ty::Unknown("member of a type that is not seen"), vec![atom]))
             }
         }
     }

@@ -40,3 +40,10 @@ template <class T>
 struct alignas(2 * sizeof(T)) complex {
     T re, im;
 };
+
+// utility, thrust/pair.h, cuda/std/utility
+template <class A, class B>
+struct pair {
+    A first;
+    B second;
+};

@@ -1,11 +1,12 @@
-//! Types of CUDA's own headers: cuRAND's states and complex numbers, by the fields that the headers declare.
+//! Types of headers that are not among the files: cuRAND's states, complex numbers and pairs, by the fields that are declared.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 use super::exec::Exec;
-use super::types::{StructTy, Ty};
-use crate::ir::ast::{Name, Path, StructDef, Unit};
+use super::types::{FieldTy, StructTy, Ty};
+use super::value::{Obj, Val};
+use crate::ir::ast::{Expr, Name, Path, StructDef, TemplateArg, Unit};
 use crate::source::FileId;
 use crate::syntax::build;
 
@@ -28,7 +29,7 @@ pub fn definition(path: &Path) -> Option<&'static Arc<StructDef>> {
 fn named(name: &str) -> Option<&'static Arc<StructDef>> {
     let name = match name.strip_suffix("_t").unwrap_or(name) {
         "curandState" => "curandStateXORWOW",
-        name if name == "complex" || name.starts_with("curandState") => name,
+        name if name == "complex" || name == "pair" || name.starts_with("curandState") => name,
         _ => return None,
     };
     HEADERS.structs.iter().find(|def| def.name.as_str() == name)
@@ -54,5 +55,45 @@ impl Exec<'_> {
             return None;
         }
         Some(self.instantiate(def, FileId(0), &args, Rc::default()))
+    }
+
+    /// What the standard library makes and takes apart: `std::make_pair(a, b)`, `std::make_tuple(a, b, c)`, `std::get<0>(t)`.
+    pub(super) fn standard_call(&mut self, path: &Path, args: &[Expr]) -> Option<Val> {
+        match (path.name.as_str(), args) {
+            ("make_pair", [_, _]) | ("make_tuple", [_, ..]) => {
+                let fields: Vec<Val> = args.iter().map(|arg| self.value(arg)).collect();
+                let types: Vec<Ty> = fields.iter().map(|value| self.type_of(value)).collect();
+                let named = |(place, ty)| FieldTy {
+                    name: match (path.name.as_str(), place) {
+                        ("make_pair", 0) => Name::new("first"),
+                        ("make_pair", _) => Name::new("second"),
+                        _ => Name::member(place),
+                    },
+                    ty,
+                    offset: None,
+                };
+                let ty = Rc::new(StructTy {
+                    name: path.name.as_str().trim_start_matches("make_").to_owned(),
+                    size: None,
+                    align: 1,
+                    fields: types.into_iter().enumerate().map(named).collect(),
+                    def: None,
+                    file: FileId(0),
+                    env: Rc::default(),
+                    is_vector: false,
+                });
+                Some(Val::Obj(Rc::new(Obj { ty, fields, origin: None })))
+            }
+            ("get", [of]) => {
+                let Some(TemplateArg::Value(place)) = path.args.as_deref()?.first() else { return None };
+                let place = self.quietly(|exec| exec.value(place));
+                let place = self.atom(&place);
+                let place = usize::try_from(self.arena.as_const(place)?).ok()?;
+                let of = self.value(of);
+                let Val::Obj(object) = &of else { return None };
+                object.fields.get(place).cloned()
+            }
+            _ => None,
+        }
     }
 }

@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
 
     /// The variables of a declaration in a body. Whatever looks like a function there is one of them.
     pub(super) fn local_declaration(&mut self, node: Node, out: &mut Vec<Stmt>) {
-        let mut found = self.declarators(node);
+        let found = self.declarators(node);
         let mut before = Vec::new();
         std::mem::swap(&mut before, &mut self.defs);
         for def in before {
@@ -55,8 +55,6 @@ impl<'a> Builder<'a> {
             });
         }
         let span = self.span(node);
-        // The value of a structured binding is still computed.
-        out.extend(found.bound.drain(..).map(|value| Stmt { span: value.span, kind: StmtKind::Expr(value) }));
         if !found.variables.is_empty() {
             out.push(Stmt { span, kind: StmtKind::Decl(found.variables) });
         }
@@ -98,11 +96,6 @@ impl<'a> Builder<'a> {
             };
             let Some(declarator) = declarator else { continue };
             let mut declared = self.declare(declarator, specs.ty.clone(), specs.is_const);
-            if let Some(binding) = declared.binding {
-                found.bound.extend(value.map(|value| self.expr(value)));
-                self.bindings(binding, &specs, &mut found);
-                continue;
-            }
             let init = match (declared.function, value) {
                 (Some(function), None) if self.in_body => Init::Paren(self.values_of_parameters(function)),
                 (Some(_), _) => {
@@ -115,22 +108,33 @@ impl<'a> Builder<'a> {
             };
             declared.function = None;
             let span_node = if holder.kind == Kind::Op { declarator } else { child };
+            let binding = declared.binding;
             found.variables.push(self.variable(span_node, &specs, declared, init));
+            if let Some(binding) = binding {
+                self.bindings(binding, &specs, &mut found);
+            }
         }
         found.specs = Some(specs);
         found
     }
 
-    /// `auto [a, b] = e;`: names of unknown type.
+    /// `auto [a, b] = e;`: names of the first and second member of a variable that no source can name, the last one declared.
     fn bindings(&mut self, binding: Node, specs: &Specs, found: &mut Declarators) {
         let flat = self.flat;
-        for name in flat.children(binding).filter(|n| n.kind == Kind::Identifier) {
+        let Some(whole) = found.variables.last_mut() else { return };
+        whole.name = self.name(binding);
+        let whole = Path::simple(whole.name);
+        for (place, name) in flat.children(binding).filter(|n| n.kind == Kind::Identifier).enumerate() {
+            let span = self.span(name);
+            let base = Box::new(Expr { span, kind: ExprKind::Name(whole.clone()) });
+            let member = Path::simple(Name::member(place));
+            let value = Expr { span, kind: ExprKind::Field { base, member, arrow: false } };
             found.variables.push(VarDecl {
                 name: self.name(name),
-                name_span: self.span(name),
+                name_span: span,
                 span: self.span(binding),
-                ty: Type::Unknown("structured binding"),
-                init: Init::None,
+                ty: Type::Reference { to: Box::new(Type::Auto), is_const: false },
+                init: Init::Assign(Box::new(value)),
                 storage: specs.storage,
                 align: None,
             });
@@ -256,7 +260,5 @@ impl<'a> Builder<'a> {
 pub(super) struct Declarators {
     pub variables: Vec<VarDecl>,
     pub functions: Vec<Declared>,
-    /// The values of structured bindings.
-    pub bound: Vec<Expr>,
     pub specs: Option<Specs>,
 }

@@ -78,7 +78,10 @@ fn declarations() {
     same(body("typename A<T>::B b;"), "b: A<T>::B");
     same(body("alignas(16) float x[4];"), "align(16) x: [4]f32");
     same(body("volatile __shared__ int s;"), "shared volatile s: i32");
-    same(body("auto [x, y] = pair();"), "pair(); x: ?structured binding / y: ?structured binding");
+    same(
+        body("auto [x, y] = pair();"),
+        "[x, y]: auto = pair() / x: &auto = [x, y].[0] / y: &auto = [x, y].[1]",
+    );
     same(body("decltype(x) y = x;"), "y: decltype(x) = x");
 }
 
