@@ -29,6 +29,9 @@ const RATIO: f64 = 2.0;
 /// between the loads of the fields (H200: 48 bytes 1.0, 64 bytes 2.0, 128 bytes 4.0 times separate arrays).
 const LOADED_WHOLE: i64 = 64;
 
+/// The excess from which whole structs lose time: below it the lanes of a warp are within few structs, unlike what was measured.
+const FAR_APART: f64 = 3.0;
+
 /// The same of stores, which write each sector once per field. Below it, a store of many narrow fields loses too
 /// ([`MANY_FIELDS`]). H200: 16 bytes 1.3, 20 bytes 2.7, 32 bytes 9.3 times separate arrays.
 const STORED_WHOLE: i64 = 20;
@@ -113,10 +116,11 @@ fn judge(seen: Seen<'_>) -> Option<Evidence<'_>> {
     let share = f64::from(union.used_bytes) / (32.0 * f64::from(union.sectors.max(1)));
     let whole = used >= meaningful;
     let unused = !whole && share < USED_ENOUGH;
+    let ratio = request.units / request.ideal.max(1e-9);
     let costs = unused
         || match access.operation {
-            Operation::Load => whole && field.struct_bytes.0 >= LOADED_WHOLE,
-            Operation::Store => stores_cost(seen, field, whole, request.units / request.ideal.max(1e-9)),
+            Operation::Load => whole && field.struct_bytes.0 >= LOADED_WHOLE && ratio >= FAR_APART,
+            Operation::Store => stores_cost(seen, field, whole, ratio),
             Operation::Atomic => false,
         };
     // What loses no time is told where a profiler shows it for sure: not where the compiler makes one access of the fields.
@@ -151,8 +155,8 @@ fn stores_cost(seen: Seen<'_>, field: &FieldFact, whole: bool, ratio: f64) -> bo
             && other.field.as_ref().is_some_and(|other| other.element == field.element)
     });
     match (whole, loaded) {
-        (true, true) => ratio >= 3.0 && size >= UPDATED_WHOLE,
-        (true, false) => (ratio >= 3.0 && size >= STORED_WHOLE) || ratio >= MANY_FIELDS,
+        (true, true) => ratio >= FAR_APART && size >= UPDATED_WHOLE,
+        (true, false) => (ratio >= FAR_APART && size >= STORED_WHOLE) || ratio >= MANY_FIELDS,
         (false, true) => size >= STORED_WHOLE,
         (false, false) => true,
     }
