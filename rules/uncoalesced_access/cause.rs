@@ -46,6 +46,8 @@ pub enum Cause {
     Scattered {
         runs: u32,
         bytes: Option<i64>,
+        /// Lanes in a row at one small distance, the same in all rows: how many, and the bytes between them.
+        row: Option<(usize, i64)>,
     },
 }
 
@@ -130,16 +132,19 @@ impl Cause {
             Cause::Sparse { active } => {
                 format!("{} of 32 lanes take part, with holes between", mean(*active))
             }
-            Cause::Scattered { runs, bytes: Some(bytes) } if *bytes <= width => {
+            Cause::Scattered { row: Some((lanes, apart)), .. } => {
+                format!("rows of {lanes} lanes, {apart} bytes between neighbours")
+            }
+            Cause::Scattered { runs, bytes: Some(bytes), .. } if *bytes <= width => {
                 format!("each of {runs} lanes is in a place of its own")
             }
-            Cause::Scattered { runs, bytes: Some(bytes) } => {
+            Cause::Scattered { runs, bytes: Some(bytes), .. } => {
                 format!("a warp touches {runs} runs of {bytes} bytes")
             }
-            Cause::Scattered { runs: 0 | 1, bytes: None } => {
+            Cause::Scattered { runs: 0 | 1, bytes: None, .. } => {
                 "the lanes of a warp are spread over memory".to_owned()
             }
-            Cause::Scattered { runs, bytes: None } => format!("a warp touches {runs} runs of bytes"),
+            Cause::Scattered { runs, bytes: None, .. } => format!("a warp touches {runs} runs of bytes"),
         }
     }
 
@@ -176,7 +181,7 @@ impl Cause {
         let Some(parts) = self.parts(access) else { return false };
         let bytes = parts * width;
         match operation {
-            Operation::Load => bytes <= FREE_LOADED && (parts < MANY_LOADS || (width >= 4 && parts <= 12)),
+            Operation::Load => bytes <= FREE_LOADED && (parts <= MANY_LOADS || (width >= 4 && parts <= 12)),
             Operation::Store => bytes <= 4 || (parts <= 3 && width <= 4 && bytes < FREE_STORED),
             Operation::Atomic => false,
         }
@@ -298,14 +303,29 @@ fn own_run(seen: Seen<'_>) -> Option<(i64, i64)> {
 
 /// The runs of neighbouring bytes that the dearest request touches.
 fn scattered(access: &AccessFact) -> Cause {
-    let Some(request) = access.request.as_ref() else { return Cause::Scattered { runs: 0, bytes: None } };
+    let Some(request) = access.request.as_ref() else {
+        return Cause::Scattered { runs: 0, bytes: None, row: None };
+    };
     let mut starts: Vec<i64> = request.worst_lanes.iter().map(|(_, address)| address).collect();
     starts.sort_unstable();
     starts.dedup();
     let width = access.width.0.max(1);
     let runs: Vec<i64> = starts.chunk_by(|a, b| b - a <= width).map(|run| run.len() as i64 * width).collect();
     let alike = runs.iter().all(|bytes| Some(bytes) == runs.first()) && runs.len() > 1;
-    Cause::Scattered { runs: runs.len() as u32, bytes: runs.first().copied().filter(|_| alike) }
+    let row = row(&request.worst_lanes).filter(|(_, apart)| *apart > width);
+    Cause::Scattered { runs: runs.len() as u32, bytes: runs.first().copied().filter(|_| alike), row }
+}
+
+/// Rows of lanes, more than one and all as long: the lanes of each and the bytes between two of them. Larger distances may be
+/// made up of sizes that are not known.
+fn row(lanes: &Lanes) -> Option<(usize, i64)> {
+    const LARGEST: i64 = 128;
+    let places: Vec<i64> = lanes.iter().map(|(_, address)| address).collect();
+    let apart = places.get(1)? - places.first()?;
+    let rows: Vec<&[i64]> = places.chunk_by(|a, b| b - a == apart).collect();
+    let length = rows.first()?.len();
+    let alike = rows.iter().all(|row| row.len() == length);
+    (alike && length > 1 && rows.len() > 1 && (1..=LARGEST).contains(&apart)).then_some((length, apart))
 }
 
 /// Are the active lanes of the dearest request apart?
@@ -345,7 +365,10 @@ pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
     let nearest = times.iter().min_by_key(|(count, of, _)| ((count - parts).abs(), (of - width).abs()));
     let measured = nearest.map_or_else(String::new, |(count, of, time)| {
         let unit = if *of == 1 { "byte" } else { "bytes" };
-        format!("; {count} parts of {of} {unit} took {time:.1} times as long as those of interleaved threads, on an H200")
+        let nearest = if (*count, *of) == (parts, width) { "" } else { "the nearest case measured, " };
+        format!(
+            "; {nearest}{count} parts of {of} {unit}, took {time:.1} times as long as those of interleaved threads, on an H200"
+        )
     });
     format!("the rest of each sector is {fate}{measured}")
 }
@@ -400,7 +423,7 @@ const STORED: [(i64, i64, f64); 20] = [
 /// Bytes of a thread up to which parts that are all loaded lose no time (H200: 48 bytes 1.0, 64 bytes 2.3).
 const FREE_LOADED: i64 = 48;
 
-/// Parts of a thread from which loads of fewer than 4 bytes lose time (H200: 4 parts 0.9, 8 parts 0.9 to 1.1, 16 parts 1.3 to 1.9).
+/// Parts of a thread up to which loads of fewer than 4 bytes lose no time (H200: 4 parts 0.9, 8 parts 0.9 to 1.1, 16 parts 1.3 to 1.9).
 const MANY_LOADS: i64 = 8;
 
 /// The same of parts that are all stored, exclusive (H200: 12 bytes 1.0, 16 bytes 1.3).

@@ -12,6 +12,41 @@ pub struct LaneTerm {
     pub text: String,
 }
 
+/// A number that divides an expression whatever its symbols are; 0 where it is 0. At most `depth` operators are looked into.
+pub fn multiple_of(arena: &Arena, id: ExprId, depth: u32) -> i64 {
+    if depth == 0 {
+        return 1;
+    }
+    let of = |id: ExprId| multiple_of(arena, id, depth - 1);
+    match arena.node(id) {
+        Node::Const(value) => value.saturating_abs(),
+        Node::Sum { constant, terms } => {
+            let of_term =
+                |&(coefficient, id): &(i64, ExprId)| of(id).saturating_mul(coefficient.saturating_abs());
+            terms.iter().map(of_term).fold(constant.saturating_abs(), gcd)
+        }
+        Node::Product(factors) => factors.iter().map(|&factor| of(factor)).fold(1, i64::saturating_mul),
+        Node::Binary { op: Op::Min | Op::Max, a, b, .. } => gcd(of(*a), of(*b)),
+        Node::Binary { op: Op::Shl, a, b, .. } => match arena.as_const(*b) {
+            Some(bits @ 0..=32) => of(*a).saturating_mul(1 << bits),
+            _ => 1,
+        },
+        // `(n + 31) & ~31`
+        Node::Binary { op: Op::And, b, .. } => match arena.as_const(*b) {
+            Some(mask) if mask != 0 => 1 << mask.trailing_zeros().min(32),
+            _ => 1,
+        },
+        Node::Select { then, otherwise, .. } => gcd(of(*then), of(*otherwise)),
+        Node::Wrap { a, .. } => of(*a),
+        _ => 1,
+    }
+}
+
+/// The greatest common divisor of two numbers that are not negative.
+pub fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// The lane terms of a sum, or `None` where `threadIdx` is inside `/ % & ^`, a ternary or a product with itself.
 pub fn lane_terms(arena: &Arena, address: ExprId) -> Option<Vec<LaneTerm>> {
     let mut out = Vec::new();

@@ -4,6 +4,7 @@
 //! sample blocks, warps, the device loops around the access; at each point it evaluates the guard and the address over the
 //! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
 
+use super::affine::gcd;
 use super::eval::{Evaluator, WARP, threads};
 use super::expr::{Arena, BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
@@ -83,10 +84,6 @@ pub struct Plan<'a> {
     /// What an address has to be a multiple of.
     pub natural: i64,
     pub cost: &'a dyn Fn(&Lanes) -> Cost,
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// A grid that nobody gives.

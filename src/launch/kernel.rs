@@ -11,6 +11,7 @@ use super::fields::{field_fact, whole_struct};
 use super::merge::{is_of_an_iteration, merged};
 use super::shape::{Declared, annotation, completed, hypotheses};
 use super::sizes::Sizes;
+use crate::index::affine;
 use crate::index::eval::{Evaluator, VALUATIONS};
 use crate::index::expr::{Arena, DATA, ExprId, LoopId, Node, TID, UNKNOWN};
 use crate::index::limits;
@@ -634,6 +635,16 @@ fn shapes_of(eval: &mut Evaluator, sources: &Sources, kernel: &Executed) -> Vec<
         }
         known => completed(known, kernel.most_threads),
     };
+    // What the launch rounds an extent to: `dim3(ceil_div(n, 32) * 32, …)`.
+    let steps = kernel.block.map(|block| block.map(|extent| affine::multiple_of(eval.arena, extent, 8)));
+    let is_rounded = |block: &&[u32; 3]| {
+        block
+            .iter()
+            .zip(steps.into_iter().flatten())
+            .all(|(extent, step)| i64::from(*extent) % step.max(1) == 0)
+    };
+    let rounded: Vec<[u32; 3]> = blocks.iter().filter(is_rounded).copied().collect();
+    let blocks = if rounded.is_empty() { blocks } else { rounded };
     blocks
         .into_iter()
         .map(|block| LaunchShape {

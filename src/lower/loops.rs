@@ -6,9 +6,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::exec::Exec;
+use super::exec::{Exec, Mode};
 use super::types::Ty;
 use super::value::{Obj, Place, Pointer, SlotId, Val};
+use crate::index::eval::Evaluator;
 use crate::index::expr::{Deps, ExprId, Loop, LoopId, LoopVar, Symbol, loop_bit};
 use crate::index::limits;
 use crate::ir::ast::{self, BinaryOp, Expr, ExprKind, Name, Stmt, StmtKind, VarDecl};
@@ -424,10 +425,22 @@ impl Exec<'_> {
     fn leave_loop(&mut self, run: Pass) {
         for (place, leaf) in run.carried.iter().enumerate() {
             let value = self.arena.final_value(run.id, place as u32);
+            let value = self.worked_out(value).unwrap_or(value);
             self.write_leaf(leaf.slot, &leaf.path, value);
         }
         // What was assigned from values of the last iteration, other than carried leaves, refers to loop symbols: such
         // leaves are all carried, since they were assigned in the body.
+    }
+
+    /// What a loop of the host computes from constants alone is one: kernels are given it by value.
+    fn worked_out(&mut self, value: ExprId) -> Option<ExprId> {
+        if self.mode != Mode::Host || self.arena.deps(value) != 0 {
+            return None;
+        }
+        let mut eval = Evaluator::new(&self.arena);
+        eval.need([value]);
+        let value = eval.eval(value);
+        (!value.undefined && value.data.is_none()).then(|| self.arena.constant(value.value[0]))
     }
 
     fn leaves(&mut self, slot: SlotId, value: &Val, path: &mut Vec<usize>, out: &mut Vec<Carried>) {
