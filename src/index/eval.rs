@@ -112,6 +112,8 @@ pub struct Evaluator<'a> {
     /// Loop variables that some address, guard or condition needs; the others are not followed.
     needed: FxHashSet<(LoopId, u32)>,
     walked: FxHashSet<ExprId>,
+    /// The value of those others.
+    nothing: Rc<Lanes32>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -132,15 +134,15 @@ impl<'a> Evaluator<'a> {
             fuel: limits::EVALUATIONS_PER_ACCESS,
             needed: FxHashSet::default(),
             walked: FxHashSet::default(),
+            nothing: Rc::new(Lanes32 { undefined: true, ..Lanes32::splat(0) }),
         }
     }
 
-    fn touch(&mut self, deps: Deps) {
+    fn touch(&mut self, mut deps: Deps) {
         self.clock += 1;
-        for bit in 0..64 {
-            if deps >> bit & 1 == 1 {
-                self.changed[bit] = self.clock;
-            }
+        while deps != 0 {
+            self.changed[deps.trailing_zeros() as usize] = self.clock;
+            deps &= deps - 1;
         }
     }
 
@@ -203,10 +205,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn nothing() -> Rc<Lanes32> {
-        Rc::new(Lanes32 { undefined: true, ..Lanes32::splat(0) })
-    }
-
     /// Enters a loop: its variables take their start values.
     pub fn start_loop(&mut self, id: LoopId) {
         let arena = self.arena;
@@ -214,7 +212,7 @@ impl<'a> Evaluator<'a> {
         let mut values = Vec::with_capacity(of.vars.len());
         for (place, var) in of.vars.iter().enumerate() {
             let needed = self.needed.contains(&(id, place as u32));
-            values.push(if needed { self.eval(var.init) } else { Self::nothing() });
+            values.push(if needed { self.eval(var.init) } else { self.nothing.clone() });
         }
         self.loops.insert(id, values);
         self.touch(loop_bit(id));
@@ -227,7 +225,7 @@ impl<'a> Evaluator<'a> {
         let mut next = Vec::with_capacity(of.vars.len());
         for (place, var) in of.vars.iter().enumerate() {
             if !self.needed.contains(&(id, place as u32)) {
-                next.push(Self::nothing());
+                next.push(self.nothing.clone());
                 continue;
             }
             let mut value = self.eval(var.next);
@@ -362,15 +360,22 @@ impl<'a> Evaluator<'a> {
             Node::Const(value) => Lanes32::splat(*value),
             Node::Symbol(symbol) => self.symbol(*symbol),
             Node::Sum { constant, terms } => {
-                let mut sum = Lanes32::splat(*constant);
+                let mut sum = Lanes32::splat(0);
+                // What all lanes have in common is added once.
+                let mut shared = *constant;
                 for &(coefficient, factor) in terms {
-                    let factor = self.eval(factor);
-                    for lane in 0..WARP {
-                        sum.value[lane] =
-                            sum.value[lane].wrapping_add(coefficient.wrapping_mul(factor.value[lane]));
+                    let value = self.eval(factor);
+                    if arena.deps(factor) & (TID | DATA) == 0 {
+                        shared = shared.wrapping_add(coefficient.wrapping_mul(value.value[0]));
+                    } else {
+                        for lane in 0..WARP {
+                            sum.value[lane] =
+                                sum.value[lane].wrapping_add(coefficient.wrapping_mul(value.value[lane]));
+                        }
                     }
-                    absorb(&mut sum, &factor);
+                    absorb(&mut sum, &value);
                 }
+                sum.value.iter_mut().for_each(|value| *value = value.wrapping_add(shared));
                 sum
             }
             Node::Product(factors) => {

@@ -4,7 +4,9 @@
 //! sample blocks, warps, the device loops around the access; at each point it evaluates the guard and the address over the
 //! lanes and asks the memory model. Loops that the address and the guard do not depend on run once.
 
-use super::affine::gcd;
+use std::cell::OnceCell;
+
+use super::affine::{self, gcd};
 use super::eval::{Evaluator, WARP, threads};
 use super::expr::{Arena, BID, DATA, Deps, ExprId, LOOPS, LoopId, Node, Op, Symbol, TID, UNKNOWN, loop_bit};
 use super::limits;
@@ -98,12 +100,61 @@ const REQUESTS_IN_PLANE: usize = 2;
 /// Requests kept of one access.
 const SAMPLES: usize = 96;
 
+/// A loop around the access. What requires a walk through expressions is found once, not at each iteration.
+struct Around {
+    id: LoopId,
+    /// Those of its condition.
+    conjuncts: Vec<ExprId>,
+    is_remainder: OnceCell<bool>,
+}
+
+impl Around {
+    fn new(arena: &Arena, id: LoopId) -> Around {
+        let of = arena.loops.get(id.0 as usize);
+        let conjuncts = of.map(|of| arena.conjuncts(of.cond)).unwrap_or_default();
+        Around { id, conjuncts, is_remainder: OnceCell::new() }
+    }
+}
+
+/// A part of the guard. What requires a walk through it is found once, not at each request.
+struct Conjunct {
+    id: ExprId,
+    unknowns: OnceCell<Vec<u32>>,
+    beside_data: OnceCell<Deps>,
+}
+
+impl Conjunct {
+    fn new(id: ExprId) -> Conjunct {
+        Conjunct { id, unknowns: OnceCell::new(), beside_data: OnceCell::new() }
+    }
+
+    fn unknowns(&self, arena: &Arena) -> &[u32] {
+        self.unknowns.get_or_init(|| affine::unknowns(arena, &[self.id]))
+    }
+
+    fn deps_beside_data(&self, arena: &Arena) -> Deps {
+        *self.beside_data.get_or_init(|| affine::deps_beside_data(arena, self.id))
+    }
+
+    /// Does the host's own test before the launch say what sizes the condition is about? Then what it cuts off is cut off.
+    fn is_given(&self, eval: &Evaluator) -> bool {
+        let sizes = self.unknowns(eval.arena);
+        !sizes.is_empty() && sizes.iter().all(|index| eval.is_bound(*index))
+    }
+
+    fn asks_template(&self, arena: &Arena) -> bool {
+        let is_template =
+            |index: &u32| arena.unknowns.get(*index as usize).is_some_and(|unknown| unknown.is_template);
+        self.unknowns(arena).iter().any(is_template)
+    }
+}
+
 pub struct Measure<'e, 'a, 'p> {
     eval: &'e mut Evaluator<'a>,
     plan: &'p Plan<'p>,
-    chain: Vec<LoopId>,
+    chain: Vec<Around>,
     needed: Deps,
-    conjuncts: Vec<ExprId>,
+    conjuncts: Vec<Conjunct>,
     left: usize,
     ignore_unknown_guards: bool,
     /// Open loops that lanes leave by their own data.
@@ -115,13 +166,14 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     /// The tally under the evaluator's current valuation. `kernel_fuel` is what the whole kernel may still compute.
     pub fn run(eval: &'e mut Evaluator<'a>, plan: &'p Plan<'p>, kernel_fuel: &mut usize) -> Tally {
         let conjuncts = eval.arena.conjuncts(plan.guard);
-        let chain: Vec<LoopId> = plan.host_loops.iter().chain(plan.loops).copied().collect();
         let arena = eval.arena;
+        let chain: Vec<Around> =
+            plan.host_loops.iter().chain(plan.loops).map(|&id| Around::new(arena, id)).collect();
         let mut needed = conjuncts.iter().fold(arena.deps(plan.offset), |deps, &id| deps | arena.deps(id));
         for extent in plan.block.iter().chain(plan.grid.iter().flatten()) {
             needed |= arena.deps(*extent);
         }
-        for id in chain.iter().rev() {
+        for Around { id, .. } in chain.iter().rev() {
             if needed & loop_bit(*id) != 0
                 && let Some(of) = arena.loops.get(id.0 as usize)
             {
@@ -132,7 +184,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
         eval.need([plan.offset, plan.guard]);
         eval.need(plan.block.iter().chain(plan.grid.iter().flatten()).copied());
-        eval.need(chain.iter().filter_map(|id| Some(arena.loops.get(id.0 as usize)?.cond)));
+        eval.need(chain.iter().filter_map(|around| Some(arena.loops.get(around.id.0 as usize)?.cond)));
         eval.fuel = limits::EVALUATIONS_PER_ACCESS.min(*kernel_fuel / 4 + limits::EVALUATIONS_AT_LEAST);
         let granted = eval.fuel;
         let mut spent = 0;
@@ -141,7 +193,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
             plan,
             chain,
             needed,
-            conjuncts,
+            conjuncts: conjuncts.into_iter().map(Conjunct::new).collect(),
             left: limits::REQUESTS_PER_ACCESS,
             ignore_unknown_guards: false,
             parted: 0,
@@ -182,7 +234,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     }
 
     fn iterate(&mut self, depth: usize, mut live: u32) {
-        let Some(&id) = self.chain.get(depth) else { return };
+        let Some(id) = self.chain.get(depth).map(|around| around.id) else { return };
         let arena = self.eval.arena;
         let Some(of) = arena.loops.get(id.0 as usize) else { return };
         self.eval.start_loop(id);
@@ -204,14 +256,14 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 return;
             }
             if iteration > 0 || !of.test_last {
-                let entered = self.condition(of.cond, iteration == 0, live);
+                let entered = self.condition(depth, iteration == 0, live);
                 live &= entered;
             }
             if live == 0 {
                 return;
             }
             let before = self.left;
-            let parted = self.parts_by_data(of.cond, live);
+            let parted = deps & DATA != 0 && self.parts_by_data(depth, live);
             self.parted += u32::from(parted);
             self.inner(depth + 1, live);
             self.parted -= u32::from(parted);
@@ -226,60 +278,43 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     }
 
     /// Do lanes go on with a loop for as long as their own data say?
-    fn parts_by_data(&mut self, cond: ExprId, live: u32) -> bool {
-        if self.eval.arena.deps(cond) & DATA == 0 {
-            return false;
-        }
-        self.eval.arena.conjuncts(cond).into_iter().any(|part| self.eval.eval(part).data_varies(live))
+    fn parts_by_data(&mut self, depth: usize, live: u32) -> bool {
+        let Measure { chain, eval, .. } = self;
+        let Some(around) = chain.get(depth) else { return false };
+        around.conjuncts.iter().any(|&part| eval.eval(part).data_varies(live))
     }
 
     /// The lanes for which a loop goes on; conditions on data hold, and so does the first test of one on unknowns.
-    fn condition(&mut self, cond: ExprId, first: bool, live: u32) -> u32 {
+    fn condition(&mut self, depth: usize, first: bool, live: u32) -> u32 {
+        let Measure { chain, eval, tally, .. } = self;
+        let arena = eval.arena;
+        let Some(around) = chain.get(depth) else { return live };
+        let Some(of) = arena.loops.get(around.id.0 as usize) else { return live };
         let mut mask = u32::MAX;
-        for part in self.eval.arena.conjuncts(cond) {
-            let value = self.eval.eval(part);
+        for &part in &around.conjuncts {
+            let value = eval.eval(part);
             if value.undefined {
                 continue;
             }
             mask &= if value.data.is_some() { !value.surely_off() } else { value.mask() };
         }
-        let unknown = self.eval.arena.deps(cond) & UNKNOWN != 0;
-        if first && mask & live == 0 && unknown && !self.is_remainder(cond) {
-            self.tally.assumed_guard.get_or_insert(cond);
+        let is_remainder = || *around.is_remainder.get_or_init(|| is_remainder(arena, of.cond));
+        if first && mask & live == 0 && arena.deps(of.cond) & UNKNOWN != 0 && !is_remainder() {
+            tally.assumed_guard.get_or_insert(of.cond);
             return live;
         }
         mask
-    }
-
-    /// Does a loop go on from where another one ended? Which lanes still have something to do follows from the sizes.
-    fn is_remainder(&self, cond: ExprId) -> bool {
-        let arena = self.eval.arena;
-        let mut stack = vec![cond];
-        let mut seen = rustc_hash::FxHashSet::default();
-        while let Some(id) = stack.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            match arena.node(id) {
-                Node::Final { .. } => return true,
-                Node::Symbol(Symbol::LoopVar(of, var)) => {
-                    let of = arena.loops.get(of.0 as usize);
-                    stack.extend(of.and_then(|of| of.vars.get(*var as usize)).map(|var| var.init));
-                }
-                _ => stack.extend(arena.children(id)),
-            }
-        }
-        false
     }
 
     /// Is the access switched off for all that this iteration of the host's loops launches?
     fn is_off_in_launch(&mut self, depth: usize) -> bool {
         let arena = self.eval.arena;
         let inner = self.chain.get(depth..).unwrap_or_default();
-        let elsewhere = inner.iter().fold(TID | BID | DATA | UNKNOWN, |bits, id| bits | loop_bit(*id));
+        let elsewhere =
+            inner.iter().fold(TID | BID | DATA | UNKNOWN, |bits, around| bits | loop_bit(around.id));
         let Measure { conjuncts, eval, .. } = self;
-        conjuncts.iter().filter(|&&part| arena.deps(part) & elsewhere == 0).any(|&part| {
-            let value = eval.eval(part);
+        conjuncts.iter().filter(|part| arena.deps(part.id) & elsewhere == 0).any(|part| {
+            let value = eval.eval(part.id);
             !value.undefined && value.mask() == 0
         })
     }
@@ -311,7 +346,7 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         if self.needed & BID == 0 {
             return;
         }
-        let by_block = |id: &ExprId| self.eval.arena.deps(*id) & BID != 0;
+        let by_block = |part: &Conjunct| self.eval.arena.deps(part.id) & BID != 0;
         let tries = if self.conjuncts.iter().any(by_block) { usize::MAX } else { 1 };
         for index in border_blocks(grid).into_iter().take(tries) {
             if count(&self.tally) != before {
@@ -325,10 +360,10 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     /// the fewer they are. Any first few of them are spread over the plane.
     fn plane(&self, [gx, gy, gz]: [i64; 3]) -> Option<Vec<[i64; 3]>> {
         let arena = self.eval.arena;
-        let compares = |id: &ExprId| {
+        let compares = |part: &Conjunct| {
             let is_one =
-                matches!(arena.node(*id), Node::Binary { op: Op::Lt | Op::Le | Op::Eq | Op::Ne, .. });
-            is_one && super::affine::block_axes(arena, *id)[..2] == [true, true]
+                matches!(arena.node(part.id), Node::Binary { op: Op::Lt | Op::Le | Op::Eq | Op::Ne, .. });
+            is_one && affine::block_axes(arena, part.id)[..2] == [true, true]
         };
         let count = gx.saturating_mul(gy);
         if count > SMALL_PLANE || count * gz <= 4 || !self.conjuncts.iter().any(compares) {
@@ -417,10 +452,10 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let arena = self.eval.arena;
         let [x, y, z] = block;
         let by_thread = |id: ExprId| arena.deps(id) & TID != 0;
-        if y * z != 1 || x % WARP as i64 != 0 || self.conjuncts.iter().copied().any(by_thread) {
+        if y * z != 1 || x % WARP as i64 != 0 || self.conjuncts.iter().any(|part| by_thread(part.id)) {
             return false;
         }
-        let in_loops = self.chain.iter().filter_map(|id| arena.loops.get(id.0 as usize));
+        let in_loops = self.chain.iter().filter_map(|around| arena.loops.get(around.id.0 as usize));
         let mut parts = in_loops.flat_map(|of| {
             std::iter::once(of.cond).chain(of.vars.iter().flat_map(|var| [var.init, var.next]))
         });
@@ -436,19 +471,6 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         }
     }
 
-    /// Does the host's own test before the launch say what sizes the condition is about? Then what it cuts off is cut off.
-    fn is_given(&self, conjunct: ExprId) -> bool {
-        let sizes = super::affine::unknowns(self.eval.arena, &[conjunct]);
-        !sizes.is_empty() && sizes.iter().all(|index| self.eval.is_bound(*index))
-    }
-
-    fn asks_template(&self, conjunct: ExprId) -> bool {
-        let arena = self.eval.arena;
-        super::affine::unknowns(arena, &[conjunct])
-            .into_iter()
-            .any(|index| arena.unknowns.get(index as usize).is_some_and(|unknown| unknown.is_template))
-    }
-
     fn request(&mut self, live: u32) {
         self.left = self.left.saturating_sub(1);
         let mut active = live;
@@ -456,24 +478,25 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
         let mut made_up = false;
         let mut by_data = self.parted > 0;
         let mut may_be_off = false;
-        for place in 0..self.conjuncts.len() {
-            let Some(&conjunct) = self.conjuncts.get(place) else { break };
-            let deps = self.eval.arena.deps(conjunct);
-            let value = self.eval.eval(conjunct);
+        let Measure { eval, plan, conjuncts, tally, .. } = self;
+        let arena = eval.arena;
+        for part in conjuncts.iter() {
+            let conjunct = part.id;
+            let deps = arena.deps(conjunct);
+            let value = eval.eval(conjunct);
             if value.data.is_some() && !value.undefined {
                 active &= !value.surely_off();
-                if !self.plan.predicated.contains(&conjunct) {
+                if !plan.predicated.contains(&conjunct) {
                     issued &= !value.surely_off();
                 }
             }
             if value.data.is_some() {
                 if value.data_varies(active) {
                     by_data = true;
-                    may_be_off |= self.plan.predicated.contains(&conjunct);
+                    may_be_off |= plan.predicated.contains(&conjunct);
                 } else {
                     // The same data for all lanes parts them where it is compared with what they do not share.
-                    let beside = super::affine::deps_beside_data(self.eval.arena, conjunct);
-                    self.tally.shared_data_guard |= beside & (TID | LOOPS) != 0;
+                    tally.shared_data_guard |= part.deps_beside_data(arena) & (TID | LOOPS) != 0;
                 }
                 continue;
             }
@@ -485,29 +508,25 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
                 // A condition on an unknown alone, the same for all lanes, does not shape the request.
                 let uniform = mask == 0 || mask == u32::MAX;
                 // Template arguments decide what code there is: a branch on one that is not seen has its own values.
-                if self.asks_template(conjunct) {
+                if part.asks_template(arena) {
                     active &= mask;
                     made_up = true;
                     continue;
                 }
                 if self.ignore_unknown_guards || (uniform && deps & TID == 0) {
-                    self.tally.assumed_guard.get_or_insert(conjunct);
+                    tally.assumed_guard.get_or_insert(conjunct);
                     continue;
                 }
             }
             // A bounds test against a size that is not known holds: what a made-up size cuts off says nothing.
             let cuts = mask & active != active && mask & active != 0;
-            if cuts
-                && self.plan.in_bounds
-                && is_bounds_test(self.eval.arena, conjunct)
-                && !self.is_given(conjunct)
-            {
-                self.tally.assumed_guard.get_or_insert(conjunct);
+            if cuts && plan.in_bounds && is_bounds_test(arena, conjunct) && !part.is_given(eval) {
+                tally.assumed_guard.get_or_insert(conjunct);
                 continue;
             }
             made_up |= deps & UNKNOWN != 0 && active & mask == 0;
             active &= mask;
-            if !self.plan.predicated.contains(&conjunct) {
+            if !plan.predicated.contains(&conjunct) {
                 issued &= mask;
             }
         }
@@ -569,12 +588,32 @@ impl<'e, 'a, 'p> Measure<'e, 'a, 'p> {
     }
 }
 
+/// Does a loop go on from where another one ended? Which lanes still have something to do follows from the sizes.
+fn is_remainder(arena: &Arena, cond: ExprId) -> bool {
+    let mut stack = vec![cond];
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match arena.node(id) {
+            Node::Final { .. } => return true,
+            Node::Symbol(Symbol::LoopVar(of, var)) => {
+                let of = arena.loops.get(of.0 as usize);
+                stack.extend(of.and_then(|of| of.vars.get(*var as usize)).map(|var| var.init));
+            }
+            _ => stack.extend(arena.children(id)),
+        }
+    }
+    false
+}
+
 /// `i < n` with an unknown `n`, the same in each iteration. A test of the lane of the warp tells lanes apart.
 pub fn is_bounds_test(arena: &Arena, conjunct: ExprId) -> bool {
     let deps = arena.deps(conjunct);
     let Node::Binary { op: Op::Lt | Op::Le, a, .. } = arena.node(conjunct) else { return false };
     let by_thread = deps & UNKNOWN != 0 && deps & (TID | BID) != 0 && deps & LOOPS == 0;
-    by_thread && !super::affine::is_of_block(arena, *a)
+    by_thread && !affine::is_of_block(arena, *a)
 }
 
 /// The first block, and blocks in the middle of each face of the grid and in its corners: boundary conditions are theirs.

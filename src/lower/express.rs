@@ -930,9 +930,10 @@ impl Exec<'_> {
             let value = self.enumerator_value(&def, place);
             return Val::Int(value, Ty::INT);
         }
-        if let Some(entry) = self.project.global(&self.tu, name) {
-            let (file, var) = (entry.file, entry.item.clone());
-            return self.global_value(file, &var);
+        // The project outlives the executor: a table of thousands of numbers is not copied for each look at it.
+        let project = self.project;
+        if let Some(entry) = project.global(&self.tu, name) {
+            return self.global_value(entry.file, &entry.item);
         }
         if !self.project.functions(&self.tu, name).is_empty() {
             return self.function_value(path);

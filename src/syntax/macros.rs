@@ -1,6 +1,6 @@
 //! Preprocessor facts: macro definitions and includes, and what kind of text a macro stands for.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::lex::{self, Kind, Token, Word};
 
@@ -220,8 +220,9 @@ impl<'a> Visible<'a> {
         let mut visible = Visible { defs, classes: FxHashMap::default() };
         let mut names: Vec<&'a str> = visible.defs.keys().copied().collect();
         names.sort_unstable();
+        let mut open = Vec::new();
         for name in names {
-            visible.class_of(name, &mut FxHashSet::default());
+            visible.class_of(name, &mut open);
         }
         visible
     }
@@ -242,23 +243,24 @@ impl<'a> Visible<'a> {
         self.classes.get(name).copied()
     }
 
-    fn class_of(&mut self, name: &str, open: &mut FxHashSet<&'a str>) -> Option<Class> {
+    fn class_of(&mut self, name: &str, open: &mut Vec<&'a str>) -> Option<Class> {
         if let Some(&class) = self.classes.get(name) {
             return Some(class);
         }
         let (&name, &def) = self.defs.get_key_value(name)?;
         // A cycle or a very long chain of macros is a value like any other.
-        if open.len() >= 32 || !open.insert(name) {
+        if open.len() >= 32 || open.contains(&name) {
             return Some(Class::Value);
         }
+        open.push(name);
         let tokens = lex::lex(&def.body);
         let class = self.class_of_body(&def.body, &tokens, open);
-        open.remove(name);
+        open.pop();
         self.classes.insert(name, class);
         Some(class)
     }
 
-    fn class_of_body(&mut self, body: &str, tokens: &[Token], open: &mut FxHashSet<&'a str>) -> Class {
+    fn class_of_body(&mut self, body: &str, tokens: &[Token], open: &mut Vec<&'a str>) -> Class {
         if let Some(class) = self.attributes_only(body, tokens, open) {
             return class;
         }
@@ -283,12 +285,7 @@ impl<'a> Visible<'a> {
     }
 
     /// `Attribute` or `Kernel` where the body is nothing but specifiers and attributes.
-    fn attributes_only(
-        &mut self,
-        body: &str,
-        tokens: &[Token],
-        open: &mut FxHashSet<&'a str>,
-    ) -> Option<Class> {
+    fn attributes_only(&mut self, body: &str, tokens: &[Token], open: &mut Vec<&'a str>) -> Option<Class> {
         let mut class = Class::Attribute;
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
