@@ -171,6 +171,8 @@ pub struct ParamFact {
     pub is_volatile: bool,
     /// What the launch passes, where that is a number.
     pub value: Option<f64>,
+    /// What the launch passes for the numbers of a struct that has no other fields, in their order; empty otherwise.
+    pub fields: Vec<Option<f64>>,
     /// Equal for parameters that the launch passes pointers into one buffer.
     pub buffer: Option<u32>,
     /// Of a parameter pack the same for each argument that the launch passes for it.

@@ -46,6 +46,8 @@ pub(super) struct Executed {
     pub buffers: Vec<Option<u32>>,
     /// The value of each scalar argument that is a constant.
     pub values: Vec<Option<f64>>,
+    /// The numbers of structs that are passed.
+    pub fields: Vec<Vec<Option<f64>>>,
     /// Each argument that is a lambda.
     pub closures: Vec<Option<ClosureFact>>,
     /// Bytes of dynamic shared memory.
@@ -71,6 +73,19 @@ pub(super) fn constant(arena: &Arena, arg: &Val) -> Option<f64> {
         Val::Float(value, ..) => *value,
         _ => None,
     }
+}
+
+/// The numbers of a struct, also of structs in it; `None` where it has anything else.
+fn fields(arena: &Arena, arg: &Val) -> Option<Vec<Option<f64>>> {
+    let Val::Obj(object) = arg else { return None };
+    let mut out = Vec::new();
+    for field in &object.fields {
+        match field {
+            Val::Int(..) | Val::Float(..) => out.push(constant(arena, field)),
+            inner => out.extend(fields(arena, inner)?),
+        }
+    }
+    Some(out)
 }
 
 /// Executes kernels in the arena of the host code that launches them.
@@ -155,6 +170,7 @@ impl<'p, 'd> Runner<'p, 'd> {
         }
         let buffers = args.iter().map(buffer).collect();
         let values = args.iter().map(|arg| constant(&exec.arena, arg)).collect();
+        let fields = args.iter().map(|arg| fields(&exec.arena, arg).unwrap_or_default()).collect();
         let closures = args.iter().map(|arg| closure_fact(exec, arg)).collect();
         let renamed = bind_parameters(exec, &def, args);
         let conditions = launch.map(|launch| launch.conditions.as_slice()).unwrap_or_default();
@@ -191,6 +207,7 @@ impl<'p, 'd> Runner<'p, 'd> {
             launch_span: launch.map(|launch| launch.span),
             buffers,
             values,
+            fields,
             closures,
             shared: launch.and_then(|launch| launch.shared),
             conditions,
@@ -594,6 +611,7 @@ fn params(kernel: &Executed) -> Vec<ParamFact> {
             is_restrict: restrict || param.storage.restrict,
             is_volatile: param.storage.is_volatile,
             value,
+            fields: kernel.fields.get(place).cloned().unwrap_or_default(),
             buffer,
             closure: kernel.closures.get(place).cloned().flatten(),
             packed: is_pack(param).then(|| kernel.values.get(place..).unwrap_or(&[]).to_vec()),

@@ -131,6 +131,11 @@ impl<'a> Planner<'a> {
                 }
                 continue;
             }
+            let fields = kernel.params.get(place).map_or(&[][..], |param| &param.fields);
+            if fields.iter().any(Option::is_some) {
+                passed.insert(name, fields.to_vec());
+                continue;
+            }
             let Some(launch) = kernel.shape.span.filter(|_| !is_told && !is_pointer) else { continue };
             match host.passed(launch, place) {
                 Passed::Fields(fields) => {
