@@ -526,7 +526,7 @@ impl Exec<'_> {
                 Some(Val::Int(self.arena.opaque(vec![value]), Ty::INT))
             }
             // `cooperative_groups::sync(group)`.
-            "sync" if args.len() == 1 => match self.value(args.first()?) {
+            "sync" if args.len() == 1 => match self.quietly(|exec| exec.value(&args[0])) {
                 Val::Group(group) => Some(self.group_method(group, path.name)),
                 _ => None,
             },

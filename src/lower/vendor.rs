@@ -89,8 +89,7 @@ impl Exec<'_> {
                 let place = self.quietly(|exec| exec.value(place));
                 let place = self.atom(&place);
                 let place = usize::try_from(self.arena.as_const(place)?).ok()?;
-                let of = self.value(of);
-                let Val::Obj(object) = &of else { return None };
+                let Val::Obj(object) = self.quietly(|exec| exec.value(of)) else { return None };
                 object.fields.get(place).cloned()
             }
             _ => None,
