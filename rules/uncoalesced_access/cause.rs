@@ -365,9 +365,10 @@ pub fn used_by_others(operation: Operation, parts: i64, width: i64) -> String {
     let nearest = times.iter().min_by_key(|(count, of, _)| ((count - parts).abs(), (of - width).abs()));
     let measured = nearest.map_or_else(String::new, |(count, of, time)| {
         let unit = if *of == 1 { "byte" } else { "bytes" };
-        let nearest = if (*count, *of) == (parts, width) { "" } else { "the nearest case measured, " };
+        let is_it = (*count, *of) == (parts, width);
+        let (before, after) = if is_it { ("", "") } else { ("the nearest case measured, ", ",") };
         format!(
-            "; {nearest}{count} parts of {of} {unit}, took {time:.1} times as long as those of interleaved threads, on an H200"
+            "; {before}{count} parts of {of} {unit}{after} took {time:.1} times as long as those of interleaved threads, on an H200"
         )
     });
     format!("the rest of each sector is {fate}{measured}")

@@ -70,8 +70,7 @@ fn is_open(arena: &Arena, id: ExprId) -> bool {
     match arena.node(id) {
         Node::Final { .. } => arena.deps(id) & DATA != 0,
         _ if arena.deps(id) & (UNKNOWN | DATA) == 0 => false,
-        Node::Load { .. } | Node::Opaque { .. } => true,
-        Node::Symbol(_) => true,
+        Node::Load { .. } | Node::Opaque { .. } | Node::Symbol(_) => true,
         _ => arena.children(id).into_iter().any(|child| is_open(arena, child)),
     }
 }
